@@ -58,6 +58,12 @@ pub enum Error {
     /// The tools of the client are offered to another session.
     #[error("these tools of the client are those of another session: offer them once more")]
     ClientToolsTaken,
+    /// The tools of the client cannot be offered.
+    #[error("the tools of the client cannot be offered: {problem}")]
+    InvalidClientTools {
+        /// What is wrong with them.
+        problem: String,
+    },
     /// A settings file, or the description of a program, cannot be used.
     #[error("{path}: {problem}")]
     InvalidFile {
@@ -132,6 +138,7 @@ impl Error {
             | Self::InvalidFile { .. }
             | Self::InvalidConnection { .. }
             | Self::InvalidSchema { .. }
+            | Self::InvalidClientTools { .. }
             | Self::PromptNotDelivered { .. } => Fault::Caller,
             Self::NoMode { .. }
             | Self::NoScreen { .. }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use interlingua::price::Prices;
+use interlingua_agents::ClientTool;
 use interlingua_agents::api::mcp::{self, McpServer};
 use interlingua_agents::api::provider::Provider;
 use interlingua_agents::api::{
@@ -18,6 +19,7 @@ use interlingua_sessions::host::Logs;
 use crate::SANDBOX;
 use crate::arguments::SessionArguments;
 use crate::arguments_of_apis::OpenAiApi;
+use crate::client_tools;
 use crate::sessions::local;
 
 /// How long a response may be silent, unless the limit for silence is shorter.
@@ -46,6 +48,7 @@ pub(crate) fn agent(
 pub(crate) fn hosted(
     provider: &'static Provider,
     arguments: &SessionArguments,
+    client_tools: Vec<ClientTool>,
     logs: &Logs,
 ) -> Result<ApiAgent> {
     check(provider, arguments)?;
@@ -55,7 +58,8 @@ pub(crate) fn hosted(
         earlier = Earlier::read(&logs.earlier)?.forked();
     }
     let earlier = Some(earlier).filter(|earlier| !earlier.is_empty());
-    Ok(ApiAgent::new(settings(provider, arguments, earlier, true)?))
+    let settings = settings(provider, arguments, earlier, true)?;
+    Ok(ApiAgent::new(ApiSettings { client_tools, ..settings }))
 }
 
 /// The settings of an agent. `is_same` means that it continues the earlier session, and does not begin
@@ -97,6 +101,7 @@ fn settings(
         compact: of_api.compact,
         tools: tools(arguments),
         mcp: mcp_servers(arguments)?,
+        client_tools: client_tools::read(arguments)?,
         earlier,
     })
 }

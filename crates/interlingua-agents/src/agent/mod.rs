@@ -523,6 +523,35 @@ mod tests {
         }
     }
 
+    /// A proxy would receive the token of the session.
+    #[tokio::test]
+    #[cfg(unix)]
+    async fn the_tools_of_the_client_are_reached_without_a_proxy() {
+        use crate::client_tool::{ClientTool, ClientToolServer};
+        let server = ClientToolServer::start().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let program = Some("/bin/sh".into());
+        let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        for agent in ALL {
+            let environment = vec![set("NO_PROXY", "intern.example"), set("no_proxy", "")];
+            let folder = folder.path().to_owned();
+            let without =
+                Request { folder, program: program.clone(), environment, ..Request::default() };
+            let offer = server.offer(ClientTool::form()).unwrap();
+            let with =
+                Request { client_tools: Some(std::sync::Arc::new(offer)), ..without.clone() };
+            let value = |request: &Request, name: &str| {
+                let environment = agent.launch(request).unwrap().command.environment;
+                environment.into_iter().rev().find(|(set, _)| set == name).map(|(_, value)| value)
+            };
+            let value = |request, name| value(request, name).unwrap_or_default();
+            let expected = "intern.example,127.0.0.1,localhost";
+            assert_eq!(value(&with, "NO_PROXY"), expected, "{}", agent.name);
+            assert_eq!(value(&with, "no_proxy"), "127.0.0.1,localhost", "{}", agent.name);
+            assert_eq!(value(&without, "NO_PROXY"), "intern.example", "{}", agent.name);
+        }
+    }
+
     /// The warnings about an agent, whose program is a shell here.
     #[cfg(unix)]
     fn warnings(agent: &KnownAgent, request: Request) -> Vec<String> {

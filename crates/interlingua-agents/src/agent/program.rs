@@ -259,7 +259,10 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::client_tool::{ClientTool, ClientToolServer};
 
     #[test]
     fn a_missing_value_is_left_out_with_its_flag() {
@@ -280,6 +283,18 @@ mod tests {
         };
         let all = ["-c", "--model", "m", "--resume=s", PROMPT, "--own"];
         assert_eq!(program.arguments(&request), all);
+    }
+
+    /// Its description does not state how it would be told of an MCP server.
+    #[tokio::test]
+    async fn tools_of_the_client_are_refused() {
+        let program = Program::parse("command = 'sh'\ndialect = 'claude'").unwrap();
+        assert!(program.prepare(&Request::default()).is_ok());
+        let server = ClientToolServer::start().unwrap();
+        let offer = Arc::new(server.offer(ClientTool::form()).unwrap());
+        let request = Request { client_tools: Some(offer), ..Request::default() };
+        let refused = program.prepare(&request).map(drop).unwrap_err().to_string();
+        assert!(refused.starts_with("sh cannot call tools of the client"), "{refused}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use interlingua::price::Prices;
 use serde_json::Value;
 
+use super::client_tools::ClientTools;
 use super::failure::RetryPolicy;
 use super::history::History;
 use super::http::Connection;
@@ -19,6 +20,7 @@ use super::store::{RunRecorder, SessionStore, StoredRun};
 use super::structured::AnswerSchema;
 use super::tools::SessionTools;
 use super::turns::{AgentLoop, Frozen, LoopSettings};
+use crate::client_tool::ClientTool;
 use crate::error::Error;
 use crate::redaction::SHORTEST_KEY;
 use crate::session::{Agent, Options, Starting};
@@ -57,6 +59,8 @@ pub struct ApiSettings {
     pub tools: tool::Settings,
     /// The MCP servers whose tools are offered, too.
     pub mcp: Vec<McpServer>,
+    /// The tools that the client of the session runs.
+    pub client_tools: Vec<ClientTool>,
     /// Where the session is stored. Without it, it is not, or its host stores it.
     pub sessions: Option<Arc<dyn SessionStore>>,
     /// The session that is continued.
@@ -117,6 +121,7 @@ pub(super) struct Prepared {
     pub(super) name: &'static str,
     pub(super) agent: AgentLoop,
     pub(super) tools: Arc<SessionTools>,
+    pub(super) client_tools: ClientTools,
     /// The names of the tools that are offered and can be run.
     pub(super) runnable: Vec<String>,
     pub(super) schema: Option<AnswerSchema>,
@@ -141,20 +146,22 @@ impl ApiSettings {
             self.limits.cost_notice(&self.prices, &self.model, crate::session::now_ms());
         self.tools.folder = folder.to_owned();
         let tools = SessionTools::new(tool::Toolbox::new(self.tools)?, servers);
+        let client_tools = ClientTools::new(&self.client_tools)?;
         let schema = self.schema.map(AnswerSchema::new).transpose()?;
         let mut notices = tools.enforcement();
         notices.extend(server_notices);
         notices.extend(cost_notice);
         let answer_tool = schema.as_ref().map(AnswerSchema::tool);
+        let added: Vec<_> = client_tools.offered().chain(answer_tool).collect();
         let (mut session, mut history, mut frozen) = (new_id(), History::default(), None);
         if let Some(earlier) = self.earlier {
             notices.extend(other_folder(&earlier, folder));
-            let continued = earlier.continued(self.api, &self.model, answer_tool.as_ref());
+            let continued = earlier.continued(self.api, &self.model, &added, &client_tools);
             notices.extend(continued.losses);
             (history, frozen) = (continued.history, continued.frozen);
             session = continued.id.unwrap_or(session);
         }
-        let available: Vec<_> = tools.offered().into_iter().chain(answer_tool).collect();
+        let available: Vec<_> = tools.offered().into_iter().chain(added).collect();
         let frozen =
             frozen.unwrap_or_else(|| Frozen { system: self.system, tools: available.clone() });
         let runnable = runnable(&frozen, &available);
@@ -182,6 +189,7 @@ impl ApiSettings {
             name: self.name,
             agent: AgentLoop::new(settings, history),
             tools: Arc::new(tools),
+            client_tools,
             runnable,
             schema,
             recorder,

@@ -251,8 +251,17 @@ impl History {
     /// Answers the calls that have no results, so that the history is valid: they were cut off by an
     /// interrupt, or by the end of the program.
     pub(crate) fn close_calls(&mut self, why: &str) {
-        for call in self.open_calls() {
-            self.record(Record::Result(CallResult::refused(&call, why)));
+        self.close_calls_unless(why, |_| false);
+    }
+
+    /// Answers the calls that have no results, but for those that can still get one.
+    pub(crate) fn close_calls_unless(
+        &mut self,
+        why: &str,
+        stays_open: impl Fn(&AnswerCall) -> bool,
+    ) {
+        for call in self.open_calls().iter().filter(|call| !stays_open(call)) {
+            self.record(Record::Result(CallResult::refused(call, why)));
         }
     }
 

@@ -15,6 +15,7 @@
 //! | `http` | requests and what arrives of their responses |
 //! | `session` | the event loop of a session, which does the I/O |
 //! | `tools` | the tools of a session |
+//! | `client_tools` | the tools that the client of the session runs, as the model sees them |
 //! | [`mcp`] | MCP servers, and their tools |
 //! | `store`, `resume` | what is stored of a session, and the history that is read from it |
 //! | `instructions` | the system prompt |
@@ -24,6 +25,7 @@
 
 mod agent;
 mod attachment;
+mod client_tools;
 mod compaction;
 mod estimate;
 mod failure;

@@ -10,6 +10,7 @@ use interlingua::json::Json;
 use interlingua::{EntryRef, Exit, ReadOptions, Reader, Source};
 use serde_json::Value;
 
+use super::client_tools::ClientTools;
 use super::history::{Answer, AnswerCall, CallResult, Content, History, Part, Record};
 use super::model::{ApiKind, OfferedTool};
 use super::turns::Frozen;
@@ -23,7 +24,7 @@ pub(super) const HISTORY: &str = "history";
 pub(super) const CONVERSATION: &str = "conversation";
 
 /// What answers a call of which no result is known.
-const UNKNOWN: &str = "The result of this call is not known: the program ended before it was stored. \
+pub(super) const UNKNOWN: &str = "The result of this call is not known: the program ended before it was stored. \
                        It may have been run or not.";
 
 /// Stands for the prompt of a turn in which it was not recorded.
@@ -107,12 +108,14 @@ impl Earlier {
         self
     }
 
-    /// Continues the session with a model. `added` is a tool that it has to offer.
+    /// Continues the session with a model. `added` are tools that it has to offer. Calls of the client's
+    /// tools stay open.
     pub(super) fn continued(
         self,
         api: ApiKind,
         model: &str,
-        added: Option<&OfferedTool>,
+        added: &[OfferedTool],
+        client_tools: &ClientTools,
     ) -> Continued {
         let Self { mut history, is_recorded, unreadable, omitted, conversations, id, .. } = self;
         // It becomes the name of a file.
@@ -123,12 +126,12 @@ impl Earlier {
         let own = conversations.into_iter().rev().find(|it| it.api == api);
         let mut frozen = own.map(|it| it.frozen).filter(|_| id.is_some());
         let mut is_bound = frozen.is_some();
-        if let (Some(frozen), Some(added)) = (&mut frozen, added)
-            && !frozen.tools.contains(added)
-        {
-            frozen.tools.retain(|tool| tool.name != added.name);
-            frozen.tools.push(added.clone());
-            is_bound = false;
+        for added in added {
+            if let Some(frozen) = frozen.as_mut().filter(|it| !it.tools.contains(added)) {
+                frozen.tools.retain(|tool| tool.name != added.name);
+                frozen.tools.push(added.clone());
+                is_bound = false;
+            }
         }
         if !is_recorded || id.is_none() {
             history.store_all();
@@ -150,7 +153,9 @@ impl Earlier {
         if !is_bound && dropped > 0 {
             history.record(Record::ReasoningDropped);
         }
-        history.close_calls(UNKNOWN);
+        // The client can still answer the calls of its tools. What is made of events has no such calls.
+        let has = |tool: &str| client_tools.own_name(tool).is_some();
+        history.close_calls_unless(UNKNOWN, |call| !call.malformed && has(&call.name));
         Continued { history, id, frozen, losses }
     }
 }

@@ -87,6 +87,11 @@ impl SessionTools {
         }
     }
 
+    /// A result as the model gets it: of a long one, it gets both ends, and a file has all of it.
+    pub(crate) fn shortened(&self, text: String) -> String {
+        self.toolbox.shortened(text)
+    }
+
     pub(crate) async fn close(&self) {
         tokio::join!(self.toolbox.close(), self.servers.close());
     }

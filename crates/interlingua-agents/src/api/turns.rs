@@ -4,6 +4,7 @@
 //! session sends requests, asks for permissions and runs tools.
 
 mod failed;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -15,16 +16,16 @@ use interlingua::price::Prices;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::compaction;
 use super::failure::{Failure, RetryPolicy};
 use super::history::{
-    Answer, AnswerCall, CallResult, Content, History, Item, NativeAnswer, Part, Record,
+    Answer, AnswerCall, CallResult, Content, History, NativeAnswer, Part, Record,
 };
 use super::limits::{Exceeded, Limits, RequestCost, Spent};
 use super::model::{
     ApiKind, CallIds, Collected, Collector, ModelApi, OfferedTool, OptionalField, RequestSettings,
 };
 use super::resume::Conversation;
+pub(crate) use summary::Shortening;
 
 /// The tool by which the model gives a structured answer.
 pub(crate) const ANSWER_TOOL: &str = "StructuredOutput";
@@ -65,6 +66,8 @@ pub(crate) enum Next {
     Run(Vec<MadeCall>),
     /// Request a summary of what is older, because of this failure.
     Compact(Failure),
+    /// Request a summary of less, because of this failure. The first one was an overflow.
+    Shorten(Box<Shortening>),
     /// The turn has ended.
     End(Box<TurnEnded<'static>>),
     /// The turn has failed for good.
@@ -90,6 +93,15 @@ pub(crate) struct MadeCall {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) input: Value,
+}
+
+/// What another model cannot take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// There is reasoning of the model before.
+    pub(crate) reasoning: bool,
+    /// A response of the model before was to be continued.
+    pub(crate) continuation: bool,
 }
 
 /// What stays the same for all requests of a session.
@@ -145,6 +157,10 @@ struct Turn {
     reminders: u32,
     idle_continuations: u32,
     continuation: Option<String>,
+    /// How often a request for a summary was made of less.
+    shortenings: u32,
+    /// How long the excerpt is then that a summary is made of, in bytes.
+    longest_excerpt: Option<usize>,
     spent: Spent,
     structured: Option<Value>,
     /// The calls that are run, with the provider's ids.
@@ -170,15 +186,19 @@ impl AgentLoop {
         &self.settings
     }
 
-    /// Changes the model for the following requests. Another model cannot take the reasoning of this
-    /// one; returns whether there is some to drop.
-    pub(crate) fn set_model(&mut self, model: String) -> bool {
+    /// Changes the model for the following requests. Another model can take neither the reasoning of
+    /// this one, nor the token that continues its response.
+    pub(crate) fn set_model(&mut self, model: String) -> Dropped {
         if model == self.settings.model {
-            return false;
+            return Dropped::default();
         }
         self.settings.model = model;
         self.forget_messages();
-        self.history.native_answers().next().is_some()
+        self.turn.idle_continuations = 0;
+        Dropped {
+            reasoning: self.history.native_answers().next().is_some(),
+            continuation: self.turn.continuation.take().is_some(),
+        }
     }
 
     /// Begins a turn.
@@ -186,6 +206,27 @@ impl AgentLoop {
         self.history.record(Record::User(prompt));
         self.turn = Turn { attempt: 1, ..Turn::default() };
         Next::Request
+    }
+
+    /// The calls of a resumed session that the client can still answer.
+    pub(crate) fn open_calls(&self) -> Vec<AnswerCall> {
+        self.history.open_calls()
+    }
+
+    /// Answers them, because the client is not there.
+    pub(crate) fn close_calls(&mut self, why: &str) {
+        self.history.close_calls(why);
+    }
+
+    /// Begins a turn that goes on with open calls, in their order, under their emitted ids.
+    pub(crate) fn reopen(&mut self, ids: &[String]) -> Next {
+        self.turn = Turn { attempt: 1, ..Turn::default() };
+        let calls = ids.iter().cloned().zip(self.history.open_calls()).map(|(id, call)| {
+            let (name, input) = (call.name.clone(), call.input.clone());
+            (MadeCall { id, name, input }, call)
+        });
+        self.turn.calls = calls.collect();
+        Next::Run(self.turn.calls.iter().map(|(made, _)| made.clone()).collect())
     }
 
     /// What a resumed session has to know besides the history.
@@ -241,32 +282,6 @@ impl AgentLoop {
     /// A request was sent.
     pub(crate) fn requested(&mut self) {
         self.turn.awaits_response = true;
-    }
-
-    /// The body of a request for a summary of what is older; `None` if there is nothing.
-    pub(crate) fn summary_body(&self) -> Option<String> {
-        let text = self.history.to_summarise()?;
-        let LoopSettings { model, session, max_tokens, .. } = &self.settings;
-        let messages = self.api.messages(&Item::User(vec![Part::Text(text)]), None, model);
-        let settings = RequestSettings {
-            model,
-            system: compaction::SYSTEM,
-            tools: &[],
-            max_tokens: *max_tokens,
-            effort: None,
-            session,
-            continuation: None,
-            rejected: &self.rejected,
-        };
-        Some(self.api.body(&messages, &settings))
-    }
-
-    /// Replaces what is older by a summary.
-    pub(crate) fn compacted(&mut self, summary: &str) -> Next {
-        self.turn.attempt = 1;
-        self.history.record(Record::Compacted(summary.to_owned()));
-        self.forget_messages();
-        self.unless_limited(Next::Request)
     }
 
     /// A response ended at a place from which the next one has to continue it; `has_advanced` is
@@ -441,6 +456,11 @@ impl AgentLoop {
             ..TurnEnded::default()
         };
         Next::End(Box::new(self.ended(ended)))
+    }
+
+    /// The turn has ended. A response of it that was to be continued is not.
+    pub(crate) fn forget_continuation(&mut self) {
+        self.turn.continuation = None;
     }
 
     /// Adds what is known of the whole turn to its end.

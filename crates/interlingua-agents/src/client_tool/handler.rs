@@ -21,7 +21,7 @@ use super::{ClientResult, ClientTool, SERVER_NAME};
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The most calls of a session that wait at once. Each keeps its input.
-const MOST_OPEN: usize = 64;
+pub(crate) const MOST_OPEN: usize = 64;
 
 /// What a session learns of its tools.
 #[derive(Debug)]

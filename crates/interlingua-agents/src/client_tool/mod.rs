@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 pub use endpoint::Endpoint;
 pub(crate) use endpoint::LONGEST_WAIT;
-pub(crate) use handler::{ReceivedCall, ToolMessage};
+pub(crate) use handler::{MOST_OPEN, ReceivedCall, ToolMessage};
 pub use list::ClientTools;
 pub use server::{ClientToolOffer, ClientToolServer};
 

@@ -67,10 +67,20 @@ impl Offered {
 /// The path of the server.
 const PATH: &str = "/mcp";
 
-/// How long a client may take for the head of a request, and how many may be connected: other users of
-/// the machine reach the port, too.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-const MOST_CONNECTIONS: usize = 1024;
+/// What clients may do: other users of the machine reach the port, too.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// How long a client may take for the head of a request.
+    pub(super) head: Duration,
+    /// How many may be connected.
+    pub(super) connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { head: Duration::from_secs(10), connections: 1024 }
+    }
+}
 
 /// How long to wait before connections are accepted again, after that has failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -120,12 +130,16 @@ impl fmt::Debug for Offers {
 impl ClientToolServer {
     /// Starts the server on a free port of the loopback interface. It has to be called in a runtime.
     pub fn start() -> io::Result<Self> {
+        Self::start_with(Limits::default())
+    }
+
+    pub(super) fn start_with(limits: Limits) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let address = listener.local_addr()?;
         let offers = Arc::new(Offers::default());
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&offers))).abort_handle();
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&offers), limits)).abort_handle();
         Ok(Self { shared: Arc::new(Shared { address, offers, accepting }) })
     }
 
@@ -186,7 +200,8 @@ impl ClientToolOffer {
     /// The tools, as the core recognises them in what an agent reports.
     pub(crate) fn to_reader(&self) -> interlingua::ClientTools {
         let names = self.tools.iter().map(|tool| tool.name.clone()).collect();
-        interlingua::ClientTools { server: SERVER_NAME.to_owned(), names }
+        let server = SERVER_NAME.to_owned();
+        interlingua::ClientTools { server, names, ..interlingua::ClientTools::default() }
     }
 
     /// The calls of the session. Only the first caller receives them.
@@ -242,8 +257,8 @@ fn random_token() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-async fn accept(listener: TcpListener, offers: Arc<Offers>) {
-    let free = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+async fn accept(listener: TcpListener, offers: Arc<Offers>, limits: Limits) {
+    let free = Arc::new(Semaphore::new(limits.connections));
     loop {
         match listener.accept().await {
             Ok((connection, _)) => {
@@ -252,7 +267,7 @@ async fn accept(listener: TcpListener, offers: Arc<Offers>) {
                 let _ = connection.set_nodelay(true);
                 let offers = Arc::clone(&offers);
                 tokio::spawn(async move {
-                    serve(connection, offers).await;
+                    serve(connection, offers, limits.head).await;
                     drop(permit);
                 });
             }
@@ -262,7 +277,7 @@ async fn accept(listener: TcpListener, offers: Arc<Offers>) {
     }
 }
 
-async fn serve(connection: TcpStream, offers: Arc<Offers>) {
+async fn serve(connection: TcpStream, offers: Arc<Offers>, head: Duration) {
     let answer = service_fn(move |request| {
         let offers = Arc::clone(&offers);
         async move { Ok::<_, Infallible>(respond(request, &offers).await) }
@@ -270,7 +285,7 @@ async fn serve(connection: TcpStream, offers: Arc<Offers>) {
     // What goes wrong with a connection concerns the agent only.
     let _ = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(head)
         .serve_connection(TokioIo::new(connection), answer)
         .await;
 }

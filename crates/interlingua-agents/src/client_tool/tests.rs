@@ -11,8 +11,11 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
+use super::server::Limits;
 use super::*;
 
 fn tool(name: &str) -> ClientTool {
@@ -255,4 +258,75 @@ async fn the_number_of_open_calls_is_bounded() {
         tokio::task::yield_now().await;
     };
     assert!(text(&refused).contains("64 calls wait"), "{}", text(&refused));
+}
+
+/// A connection to the server of some tools.
+async fn connected(offer: &ClientToolOffer) -> TcpStream {
+    let url = offer.endpoint().url;
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    TcpStream::connect(address).await.unwrap()
+}
+
+/// Waits until the server closes a connection; returns what it has sent.
+async fn closed(connection: &mut TcpStream) -> String {
+    let mut received = Vec::new();
+    let end = connection.read_to_end(&mut received);
+    // Bytes that the server had not read make it a reset.
+    let _ = tokio::time::timeout(Duration::from_secs(20), end).await.unwrap();
+    String::from_utf8(received).unwrap()
+}
+
+/// Another user of the machine could use up the descriptors of the process.
+#[tokio::test]
+async fn the_number_of_connections_is_bounded() {
+    let limits = Limits { connections: 2, ..Limits::default() };
+    let server = ClientToolServer::start_with(limits).unwrap();
+    let offer = server.offer(ClientTool::form()).unwrap();
+    let mut taken = vec![connected(&offer).await, connected(&offer).await];
+    let ask = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    for connection in &mut taken {
+        // It is served, so that it counts.
+        connection.write_all(ask).await.unwrap();
+        let mut first = [0; 12];
+        connection.read_exact(&mut first).await.unwrap();
+        assert_eq!(&first, b"HTTP/1.1 404");
+    }
+    assert_eq!(closed(&mut connected(&offer).await).await, "");
+    // One that ends makes room. The server notices that later.
+    drop(taken.pop());
+    loop {
+        let mut next = connected(&offer).await;
+        let mut first = [0; 12];
+        if next.write_all(ask).await.is_ok() && next.read_exact(&mut first).await.is_ok() {
+            break assert_eq!(&first, b"HTTP/1.1 404");
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A client that sends nothing would keep its connection for ever.
+#[tokio::test]
+async fn a_head_that_does_not_come_ends_the_connection() {
+    let limits = Limits { head: Duration::from_millis(50), ..Limits::default() };
+    let server = ClientToolServer::start_with(limits).unwrap();
+    let offer = server.offer(ClientTool::form()).unwrap();
+    let mut connection = connected(&offer).await;
+    connection.write_all(b"POST /mcp HTTP/1.1\r\nhost: loc").await.unwrap();
+    let received = closed(&mut connection).await;
+    assert!(!received.contains("200"), "{received}");
+}
+
+/// A head is read into memory before its token is known.
+#[tokio::test]
+async fn a_head_that_does_not_end_is_refused() {
+    let offer = offer(ClientTool::form()).await;
+    let mut connection = connected(&offer).await;
+    connection.write_all(b"POST /mcp HTTP/1.1\r\nx: ").await.unwrap();
+    let piece = [b'x'; 64 << 10];
+    let mut sent = 0_usize;
+    // The server does not read on, and closes the connection.
+    while connection.write_all(&piece).await.is_ok() {
+        sent += piece.len();
+        assert!(sent < 64 << 20, "the server reads without a limit");
+    }
 }

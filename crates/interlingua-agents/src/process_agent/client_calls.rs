@@ -22,9 +22,6 @@ const LISTED_WITHIN: Duration = Duration::from_secs(20);
 /// How long the list takes to be known to the agent.
 const LISTING_SETTLES: Duration = Duration::from_millis(50);
 
-/// The answer to a call that no client can run.
-pub(super) const NO_CLIENT: &str = "no client is connected that could run this tool";
-
 /// The calls that wait for the client.
 #[derive(Debug)]
 pub(super) struct ClientCalls {
@@ -191,7 +188,7 @@ impl Live {
         let sequence = self.outlets.watch.last();
         let wanted = ClientCall { id: id.clone(), tool, input };
         if !self.ask(Wanted::Call(wanted), sequence) {
-            self.client_fails(&id, NO_CLIENT);
+            self.client_fails(&id, ClientCall::NO_CLIENT);
         }
     }
 
@@ -207,8 +204,8 @@ impl Live {
 
     /// The client has refused a call.
     pub(super) fn client_decides(&mut self, id: &str, decision: Decision) -> Result<(), Refused> {
-        let Decision::Deny(reason) = decision else { return Err(needs_result(id)) };
-        let reason = if reason.is_empty() { "the user refused it".to_owned() } else { reason };
+        let Decision::Deny(reason) = decision else { return Err(Refused::needs_result(id)) };
+        let reason = if reason.is_empty() { ClientCall::REFUSED.to_owned() } else { reason };
         self.end_client_call(id, &CallOutcome::Denied(reason));
         Ok(())
     }
@@ -218,7 +215,7 @@ impl Live {
         let limit = self.client_calls.as_ref().and_then(ClientCalls::limit);
         let why = match limit {
             Some(_) => "the user has not answered yet; call this tool again to keep waiting",
-            None => "the user has not answered in time",
+            None => ClientCall::OVERDUE,
         };
         self.client_fails(id, why);
     }
@@ -237,9 +234,4 @@ impl Live {
             let _ = call.answer.send(result(text.into_owned()));
         }
     }
-}
-
-pub(super) fn needs_result(id: &str) -> Refused {
-    let needs = "the result of the tool as its answer, or a reason why there is none".to_owned();
-    Refused::WrongAnswer { id: id.to_owned(), needs }
 }

@@ -5,10 +5,10 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::Live;
-use super::client_calls::{ClientCalls, NO_CLIENT, needs_result};
+use super::client_calls::ClientCalls;
 use crate::driver::Answer;
 use crate::permission::{Always, Decision, Mode, PermissionRequest, Verdict};
-use crate::session::{QuestionRequest, Refused, Wanted};
+use crate::session::{ClientCall, QuestionRequest, Refused, Wanted};
 
 /// The answer to a question that the user cannot be asked.
 const NO_ONE: &str = "no one is available to answer; decide yourself, and say what you assumed";
@@ -135,7 +135,7 @@ impl Live {
                 let needs = "an answer, not a decision".to_owned();
                 Err(Refused::WrongAnswer { id: request.id.clone(), needs })
             }
-            Wanted::Call(call) => Err(needs_result(&call.id)),
+            Wanted::Call(call) => Err(Refused::needs_result(&call.id)),
         }
     }
 
@@ -182,7 +182,7 @@ impl Live {
                 let needs = "a decision, not an answer".to_owned();
                 Err(Refused::WrongAnswer { id: request.id.clone(), needs })
             }
-            Wanted::Call(call) => Err(needs_result(&call.id)),
+            Wanted::Call(call) => Err(Refused::needs_result(&call.id)),
         }
     }
 
@@ -204,7 +204,7 @@ impl Live {
                 Wanted::Answer(request) => {
                     self.answer(&request.id, &Answer::Declined(NO_ONE.to_owned())).await;
                 }
-                Wanted::Call(call) => self.client_fails(&call.id, NO_CLIENT),
+                Wanted::Call(call) => self.client_fails(&call.id, ClientCall::NO_CLIENT),
             }
         }
     }

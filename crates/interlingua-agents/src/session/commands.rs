@@ -54,6 +54,15 @@ pub enum Refused {
     NotStarted(String),
 }
 
+impl Refused {
+    /// A call of the client was decided as if it were a permission request.
+    pub(crate) fn needs_result(call: &str) -> Self {
+        let needs =
+            "the result of the tool as its answer, or a reason why there is none".to_owned();
+        Self::WrongAnswer { id: call.to_owned(), needs }
+    }
+}
+
 fn waiting(pending: &[String]) -> String {
     match pending {
         [] => "none is".to_owned(),

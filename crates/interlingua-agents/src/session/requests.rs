@@ -199,6 +199,17 @@ impl Question {
     }
 }
 
+impl ClientCall {
+    /// The answer to a call that no client can run.
+    pub(crate) const NO_CLIENT: &str = "no client is connected that could run this tool";
+
+    /// The answer to a call that was refused without a reason.
+    pub(crate) const REFUSED: &str = "the user refused it";
+
+    /// The answer to a call that the client has not answered in time.
+    pub(crate) const OVERDUE: &str = "the user has not answered in time";
+}
+
 /// The requests that wait for the user.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRequests {

@@ -36,7 +36,7 @@ impl Definition {
 }
 
 /// Whether there is a tool of this name, also if it is not offered.
-pub(super) fn is_known(name: &str) -> bool {
+pub(crate) fn is_known(name: &str) -> bool {
     every().any(|tool| tool.name == name)
 }
 

@@ -48,6 +48,7 @@ use serde_json::Value;
 use crate::Error;
 
 pub use definition::Definition;
+pub(crate) use definition::is_known;
 use place::Roots;
 pub(crate) use read::{document, image, media_type};
 pub use sandbox::{Sandbox, sandbox};
@@ -290,6 +291,11 @@ impl Toolbox {
     fn unknown(&self, name: &str) -> Failure {
         let names: Vec<_> = self.definitions.iter().map(|definition| definition.name).collect();
         Failure(format!("there is no tool `{name}`; the tools are {}", names.join(", ")))
+    }
+
+    /// A text as the model gets it: of a long one, it gets both ends, and a file has all of it.
+    pub(crate) fn shortened(&self, text: String) -> String {
+        shell::shortened(text, self.shell.as_ref().map(Shell::result_path))
     }
 
     /// Ends all background commands, and waits until the processes of cancelled calls have ended.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlingua_agents::agent::Launch;
+use interlingua_agents::agent::{ClientToolNeeds, Launch};
 use interlingua_agents::driver::ClaudeDriver;
 use interlingua_agents::permission::Decision;
 use interlingua_agents::process::Input;
@@ -57,17 +57,31 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(mut options: Options) -> Self {
+    async fn new(options: Options) -> Self {
+        Self::with(options, waiter()).await
+    }
+
+    async fn with(mut options: Options, launch: Launch) -> Self {
         let server = ClientToolServer::start().unwrap();
         let offer = Arc::new(server.offer(ClientTool::form()).unwrap());
         let (requests, asked) = mpsc::unbounded_channel();
         options.input_requests = Some(requests);
-        let agent = ProcessAgent::new(waiter()).with_client_tools(Some(Arc::clone(&offer)));
+        let agent = ProcessAgent::new(launch).with_client_tools(Some(Arc::clone(&offer)));
         let mut session = Watched::open(agent, options).await;
         session.handle.prompt("go").await.unwrap();
         session.until(|event| event["type"] == "turn_started").await;
         let agent = connect(&offer.endpoint()).await;
         Self { session, asked, agent, _offer: offer }
+    }
+
+    /// The agent calls a tool, with an id of its own in the metadata.
+    fn call_as(&self, id: &str, instruction: &str) -> JoinHandle<CallToolResult> {
+        let peer = self.agent.peer().clone();
+        let input = json!({"instruction": instruction}).as_object().cloned().unwrap();
+        let mut call = CallToolRequestParams::new("getFormSnapshot").with_arguments(input);
+        let meta = json!({"claudecode/toolUseId": id}).as_object().cloned().unwrap();
+        call.meta = Some(serde_json::from_value(meta.into()).unwrap());
+        tokio::spawn(async move { peer.call_tool(call).await.unwrap() })
     }
 
     /// The agent calls a tool.
@@ -267,6 +281,35 @@ async fn a_call_outside_of_a_turn_is_refused() {
     assert_eq!(second["outcome"], "completed");
     let started = scene.session.events.iter().filter(|event| event["type"] == "tool_started");
     assert_eq!(started.count(), 0);
+}
+
+/// Only of some agents it is known that the id is that of the call. What another one sends in its place
+/// could be the id of any call.
+#[tokio::test]
+async fn an_id_that_an_agent_does_not_pass_on_is_not_trusted() {
+    let mut scene = Scene::new(options()).await;
+    let waits = scene.call_as("toolu_forged", "all");
+    let asked = scene.next().await;
+    assert_ne!(asked.id(), "toolu_forged");
+    scene.session.handle.answer(asked.id(), json!("fields")).await.unwrap();
+    assert_eq!(text(&waits.await.unwrap()), "fields");
+}
+
+/// With the id of another call, the answer would become the result of that one.
+#[tokio::test]
+async fn the_id_of_another_call_is_refused() {
+    let passes_ids = ClientToolNeeds { passes_ids: true, ..ClientToolNeeds::default() };
+    let launch = Launch { client_tools: passes_ids, ..waiter() };
+    let mut scene = Scene::with(options(), launch).await;
+    let waits = scene.call_as("toolu_1", "all");
+    let asked = scene.next().await;
+    assert_eq!(asked.id(), "toolu_1");
+    scene.session.handle.answer("toolu_1", json!("fields")).await.unwrap();
+    assert_eq!(text(&waits.await.unwrap()), "fields");
+    // It has ended.
+    let result = within(scene.call_as("toolu_1", "again")).await.unwrap();
+    assert_eq!((result.is_error, &*text(&result)), (Some(true), "this call has ended already"));
+    assert!(scene.asked.try_recv().is_err());
 }
 
 /// The calls of two sessions could not be distinguished.

@@ -72,6 +72,7 @@ fn settings(api: ApiKind, address: &str, folder: &Path) -> ApiSettings {
         compact: false,
         tools: tool::Settings::new(folder),
         mcp: Vec::new(),
+        client_tools: Vec::new(),
         sessions: None,
         earlier: None,
     }

@@ -107,7 +107,12 @@ impl Agents {
         logs: &Logs,
     ) -> Result<Box<dyn Agent>> {
         if let Some(provider) = Provider::find(&arguments.agent) {
-            return Ok(Box::new(model_api::hosted(provider, arguments, logs)?));
+            return Ok(Box::new(model_api::hosted(
+                provider,
+                arguments,
+                record.tools.clone(),
+                logs,
+            )?));
         }
         let offer = self.offer(record)?;
         Ok(Box::new(run::process_agent(arguments, self.mode(arguments), offer)?))

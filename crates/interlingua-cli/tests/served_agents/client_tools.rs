@@ -62,6 +62,8 @@ pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
     let call = started[0]["call"].as_str().unwrap().to_owned();
     match loss {
         Loss::None => {}
+        // A model API has no process of its own.
+        Loss::Agent if !agent.is_program() => return,
         Loss::Agent => kill_agent(&served),
         Loss::Server => {
             served.kill();

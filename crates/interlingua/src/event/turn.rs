@@ -59,6 +59,9 @@ payload! {
         pub denials: Option<Json<'a>>,
         /// The turn is replayed history; completed by the grammar.
         pub replay: bool,
+        /// The response is only the beginning of one that the client has to continue with another
+        /// request. Until then, nothing of it is final.
+        pub to_be_continued: bool,
     }
 }
 
@@ -70,12 +73,6 @@ impl TurnEnded<'_> {
     /// Whether the response ended properly, and none of its calls can be run.
     pub fn has_only_malformed_calls(&self) -> bool {
         self.reason.as_ref().is_some_and(|reason| *reason == *Self::MALFORMED_CALLS)
-    }
-
-    /// Whether the response is only the beginning of one that the client has to continue, as Gemini
-    /// requests it. Until then, nothing of it is final.
-    pub fn is_to_be_continued(&self) -> bool {
-        self.stop_reason.as_ref().is_some_and(|reason| *reason == *"CONTINUATION")
     }
 }
 

@@ -1,7 +1,9 @@
 //! Ensures that every tool call starts once and is answered once.
 
+mod again;
 mod call;
 mod ids;
+mod of_client;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -84,44 +86,12 @@ impl Calls {
         self.unclaimed.clear();
         if is_response && self.open > 0 {
             let open = self.calls.iter().filter_map(|(key, call)| match call {
-                Call::Open(open) => Some((open.order, *key)),
-                Call::Closed(_) => None,
+                Call::Open(open) if !open.outlasts_turn => Some((open.order, *key)),
+                _ => None,
             });
             let mut open: Vec<_> = open.collect();
             open.sort_unstable();
             self.unclaimed = open.into_iter().map(|(_, key)| key).collect();
-        }
-    }
-
-    /// Lets a call that the model generates again, with the same name and at the same position of
-    /// its response, keep its emitted id.
-    pub(super) fn reclaim(&mut self, event: &mut Event<'_>) {
-        let Data::ToolStarted(started) = &mut event.data else { return };
-        let position = self.positions;
-        self.positions += 1;
-        let name = started.name.to_plain();
-        let is_same = |key: &u64| match self.calls.get(key) {
-            Some(Call::Open(open)) => open.position == position && open.name == *name,
-            _ => false,
-        };
-        let Some(at) = self.unclaimed.iter().position(is_same) else { return };
-        let key = self.unclaimed.remove(at);
-        let Some(Call::Open(open)) = self.calls.get_mut(&key) else { return };
-        (open.epoch, open.reclaimed) = (self.epoch, true);
-        let id = open.id.clone();
-        if started.call.is_empty() {
-            self.unnamed.push_back(id.clone());
-            started.call = Text::from(id);
-        } else if started.call != *id {
-            self.renamed.insert(&started.call, id);
-        }
-    }
-
-    /// Whether a call was generated again, so that its streamed input would be repeated.
-    pub(super) fn is_reclaimed(&self, native: &Text<'_>) -> bool {
-        match self.calls.get(&key(&self.renamed.emitted_as(native))) {
-            Some(Call::Open(open)) => open.reclaimed,
-            _ => false,
         }
     }
 
@@ -150,69 +120,6 @@ impl Calls {
     /// Emits the call with this native id under another id from now on.
     pub(super) fn rename(&mut self, native: &Text<'_>, id: String) {
         self.renamed.insert(native, id);
-    }
-
-    /// Notes that a call, given by its emitted id, is one of a tool that the host offers for the client.
-    pub(super) fn note_client_tool(&mut self, id: &str) {
-        self.of_client_tools.insert(key(&Text::plain(id)));
-    }
-
-    /// An id that no call has.
-    pub(super) fn fresh_id(&mut self) -> String {
-        self.ids.next(|id| !self.calls.contains_key(&key(&Text::plain(id))))
-    }
-
-    /// The input of an open call, as far as it is known.
-    pub(super) fn input_so_far(&self, id: &str) -> &str {
-        match self.calls.get(&key(&Text::plain(id))) {
-            Some(Call::Open(open)) if open.input_known => &open.input,
-            Some(Call::Open(open)) => &open.streamed_input,
-            _ => "",
-        }
-    }
-
-    /// Whether a call is open, and one of this tool that the client runs.
-    pub(super) fn is_open_call_of(&self, id: &str, tool: &str) -> bool {
-        match self.calls.get(&key(&Text::plain(id))) {
-            Some(Call::Open(open)) => open.executor == Executor::Client && open.name == tool,
-            _ => false,
-        }
-    }
-
-    /// Whether the input of a call was emitted.
-    pub(super) fn has_input(&self, id: &str) -> bool {
-        match self.calls.get(&key(&Text::plain(id))) {
-            Some(Call::Open(open)) => open.input_known,
-            Some(Call::Closed(_)) => true,
-            None => false,
-        }
-    }
-
-    /// The ids of the open calls of the client, in the order in which they started.
-    pub(super) fn open_of_client(&self) -> Vec<String> {
-        let open = self.calls.values().filter_map(|call| match call {
-            Call::Open(open) if open.executor == Executor::Client => Some((open.order, &open.id)),
-            _ => None,
-        });
-        let mut open: Vec<_> = open.collect();
-        open.sort_unstable();
-        open.into_iter().map(|(_, id)| id.clone()).collect()
-    }
-
-    /// Closes the calls that were not generated again.
-    pub(super) fn abandon_unclaimed(
-        &mut self,
-        why: &'static str,
-        reason: Reason,
-        stream: &mut Stream,
-        emit: Emit<'_>,
-    ) {
-        for key in std::mem::take(&mut self.unclaimed) {
-            let open = self.calls.get_mut(&key).and_then(|call| call.end(Outcome::Abandoned, 0));
-            if let Some(open) = open {
-                self.abandon(*open, why, reason.clone(), stream, emit);
-            }
-        }
     }
 
     /// Replaces the native call ids of an event with the emitted ones. A call whose id is taken
@@ -357,7 +264,7 @@ impl Calls {
                 Some(Call::Open(open)) if stays => {
                     let id = std::mem::take(&mut open.id);
                     emit_unknown_input(open, &Text::plain(&id), stream, emit);
-                    open.id = id;
+                    (open.id, open.outlasts_turn) = (id, true);
                 }
                 Some(place) => {
                     let outcome = if all_closed { Outcome::Waiting } else { Outcome::Abandoned };

@@ -60,7 +60,8 @@ impl ClientCalls {
 impl Grammar {
     /// Sets the tools that the client runs.
     pub(crate) fn set_client_tools(&mut self, tools: ClientTools) {
-        self.client_calls.tools = Some(tools).filter(|tools| !tools.names.is_empty());
+        self.client_calls.tools =
+            Some(tools).filter(|it| !it.names.is_empty() || !it.renamed.is_empty());
     }
 
     /// Recognises what the agent reports of the client's tools.

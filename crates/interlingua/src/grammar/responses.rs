@@ -94,7 +94,12 @@ impl Grammar {
 
     /// A call that the host will run. Its input is held back, even if it is known already.
     fn start_call_of_host(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
-        self.calls.reclaim(&mut event);
+        let own_name = match &event.data {
+            Data::ToolStarted(started) => self.client_calls.tool(&started.name),
+            _ => None,
+        };
+        let own_name = own_name.map(str::to_owned);
+        self.calls.reclaim(&mut event, own_name.as_deref());
         self.calls.assign_id(&mut event.data);
         let Data::ToolStarted(started) = &mut event.data else { return };
         if self.client_calls.tool(&started.name).is_none() {
@@ -141,7 +146,7 @@ impl Grammar {
         let Data::TurnEnded(ended) = event.data else { return };
         // The calls of a response that has to be continued may still be generated again.
         let is_proper = ended.outcome != Outcome::Failed || ended.has_only_malformed_calls();
-        if is_proper && !ended.is_to_be_continued() {
+        if is_proper && !ended.to_be_continued {
             for event in std::mem::take(&mut self.responses.held) {
                 self.dispatch(event, emit);
             }

@@ -110,8 +110,11 @@ impl RawRecords {
 pub struct ClientTools {
     /// The name of the server; empty if the agent names the tools as the client does.
     pub server: String,
-    /// The client's own names of the tools.
+    /// The client's own names of the tools that the agent knows by these names.
     pub names: Vec<String>,
+    /// The names by which the agent knows other tools, because it has tools of its own with the
+    /// client's names for them; with the client's own names.
+    pub renamed: Vec<(String, String)>,
 }
 
 impl ClientTools {
@@ -121,6 +124,10 @@ impl ClientTools {
 
     /// The client's own name of a tool that an agent names.
     pub fn named(&self, name: &str) -> Option<&str> {
+        let renamed = self.renamed.iter().find(|(known, _)| known == name);
+        if let Some((_, own)) = renamed {
+            return Some(own);
+        }
         let is_called = |tool: &str| self.names.iter().find(|known| *known == tool);
         if self.server.is_empty() {
             return is_called(name).map(String::as_str);
@@ -150,7 +157,8 @@ mod tests {
     #[test]
     fn a_tool_of_the_client_is_known_by_every_agents_name_for_it() {
         let names = vec!["getFormSnapshot".to_owned(), "a_b".to_owned()];
-        let tools = ClientTools { server: "interlingua".to_owned(), names };
+        let server = "interlingua".to_owned();
+        let tools = ClientTools { server, names, ..ClientTools::default() };
         for name in [
             "mcp__interlingua__getFormSnapshot",
             "mcp_interlingua_getFormSnapshot",
@@ -167,5 +175,10 @@ mod tests {
         let own = ClientTools { server: String::new(), ..tools };
         assert_eq!(own.named("getFormSnapshot"), Some("getFormSnapshot"));
         assert_eq!(own.named("interlingua_a_b"), None);
+        assert_eq!(own.named("client_Read"), None);
+        let renamed = vec![("client_Read".to_owned(), "Read".to_owned())];
+        let own = ClientTools { renamed, ..own };
+        assert_eq!(own.named("client_Read"), Some("Read"));
+        assert_eq!(own.named("Read"), None, "it is a tool of the agent");
     }
 }

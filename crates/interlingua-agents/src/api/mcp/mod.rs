@@ -33,7 +33,8 @@ use names::Names;
 
 use super::model::OfferedTool;
 use crate::error::Error;
-use crate::tool::settings::{is_of_server, lists};
+pub(crate) use crate::tool::settings::is_of_server;
+use crate::tool::settings::lists;
 use crate::tool::{Output, Settings};
 
 /// The servers of a session.

@@ -3,35 +3,38 @@
 //! Calls that only read run at the same time. Every other call waits for those before it, and those
 //! after it wait for it, so that each sees what the calls before it did.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use interlingua::event::{
-    self, FileChange, FilesChanged, PermissionRequested, PermissionResolved, ToolEnded,
-    ToolProgress, ToolStatus,
+    self, PermissionRequested, PermissionResolved, ToolEnded, ToolProgress, ToolStatus,
 };
-use interlingua::json::{Json, Text};
-use serde_json::{Value, json};
+use interlingua::json::Text;
+use serde_json::Value;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::Live;
 use super::progress::{Progress, Reports};
-use crate::api::history::Part;
+use crate::api::client_tools::ClientTools;
 use crate::api::structured::AnswerSchema;
 use crate::api::tools::{SessionTools, ToolFacts};
 use crate::api::turns::{ANSWER_TOOL, MadeCall};
 use crate::permission::{Decision, Mode, PermissionRequest, Verdict};
 use crate::redaction::HeldBack;
-use crate::session::Wanted;
-use crate::tool::{Call, Change, Content, Output};
+use crate::session::{CallOutcome, Wanted};
+use crate::tool::{Call, Content, Output};
 
 /// The calls of the current response.
 pub(super) struct Calls {
-    tools: Arc<SessionTools>,
+    pub(super) tools: Arc<SessionTools>,
+    pub(super) client_tools: ClientTools,
     /// The schema of the structured answer.
     schema: Option<AnswerSchema>,
-    queue: Vec<QueuedCall>,
+    pub(super) queue: Vec<QueuedCall>,
+    /// Answers of the client to calls that are about to be queued, because an earlier program made them.
+    pub(super) late: HashMap<String, CallOutcome>,
     running: JoinSet<(String, Output)>,
     reports: Arc<Reports>,
     /// The number of permission requests so far.
@@ -39,10 +42,10 @@ pub(super) struct Calls {
 }
 
 /// A call that has not ended, or has.
-struct QueuedCall {
-    made: MadeCall,
+pub(super) struct QueuedCall {
+    pub(super) made: MadeCall,
     facts: ToolFacts,
-    state: CallState,
+    pub(super) state: CallState,
     /// Where its paths led when it was judged.
     places: Option<Vec<PathBuf>>,
     /// What may be the beginning of a key, at the end of its output so far.
@@ -64,8 +67,10 @@ impl QueuedCall {
     }
 }
 
-enum CallState {
+pub(super) enum CallState {
     Waiting,
+    /// The client runs its tool.
+    AtClient,
     /// The user is asked, by the request with this id.
     Asked(String),
     Running(AbortHandle),
@@ -79,11 +84,17 @@ pub(super) enum CallNews {
 }
 
 impl Calls {
-    pub(super) fn new(tools: Arc<SessionTools>, schema: Option<AnswerSchema>) -> Self {
+    pub(super) fn new(
+        tools: Arc<SessionTools>,
+        client_tools: ClientTools,
+        schema: Option<AnswerSchema>,
+    ) -> Self {
         Self {
             tools,
+            client_tools,
             schema,
             queue: Vec::new(),
+            late: HashMap::new(),
             running: JoinSet::new(),
             reports: Arc::default(),
             requests: 0,
@@ -111,12 +122,12 @@ impl Calls {
         }
     }
 
-    /// The place of the call of a permission request.
     /// Whether a call runs, or waits to run.
     pub(super) fn any(&self) -> bool {
         !self.queue.is_empty()
     }
 
+    /// The place of the call of a permission request.
     fn place_of(&self, request: &PermissionRequest) -> Option<usize> {
         self.queue.iter().position(|call| request.call.contains(&call.made.id))
     }
@@ -134,7 +145,8 @@ impl Calls {
             let may_start = if call.facts.only_reads { !writes_unended } else { !others_unended };
             match call.state {
                 CallState::Waiting if may_start => return Some(at),
-                CallState::Ended => {}
+                // The client's tools run elsewhere, and neither wait nor are waited for.
+                CallState::Ended | CallState::AtClient => {}
                 CallState::Waiting | CallState::Asked(_) | CallState::Running(_) => {
                     others_unended = true;
                     writes_unended |= !call.facts.only_reads;
@@ -144,7 +156,14 @@ impl Calls {
         None
     }
 
-    fn find(&mut self, id: &str) -> Option<&mut QueuedCall> {
+    /// Whether nothing is left to do but what the client does.
+    pub(super) fn is_left_to_client(&self) -> bool {
+        let is_open = |call: &&QueuedCall| !matches!(call.state, CallState::Ended);
+        let mut open = self.queue.iter().filter(is_open).peekable();
+        open.peek().is_some() && open.all(|call| matches!(call.state, CallState::AtClient))
+    }
+
+    pub(super) fn find(&mut self, id: &str) -> Option<&mut QueuedCall> {
         self.queue.iter_mut().find(|call| call.made.id == id)
     }
 
@@ -182,10 +201,11 @@ impl Live {
                 }
             })
             .collect();
+        self.call_client();
         self.start_calls();
     }
 
-    fn start_calls(&mut self) {
+    pub(super) fn start_calls(&mut self) {
         while let Some(at) = self.calls.next_to_start() {
             let Some(queued) = self.calls.queue.get(at) else { return };
             if queued.made.name == ANSWER_TOOL && self.calls.schema.is_some() {
@@ -376,60 +396,6 @@ impl Live {
         }
     }
 
-    /// Reports the result of a call, and passes it on to the model.
-    fn call_ended(&mut self, id: &str, output: Output) {
-        let Some(call) = self.calls.find(id) else { return };
-        call.state = CallState::Ended;
-        let is_error = output.status != ToolStatus::Completed;
-        let content: Vec<_> =
-            output.content.into_iter().map(|content| self.part(content)).collect();
-        let shown = output_json(&content);
-        let structured = output.structured.as_ref().and_then(|value| self.redacted_json(value));
-        // It is stored before it is reported: what was reported is known to a resumed session.
-        let next = self.agent.result(id, content, is_error);
-        self.store_history();
-        if !output.changes.is_empty() {
-            let changes = output.changes.iter().map(|change| self.file_change(change)).collect();
-            self.emit(FilesChanged { call: Some(Text::from(id.to_owned())), changes });
-        }
-        self.emit(ToolEnded {
-            call: Text::from(id.to_owned()),
-            status: output.status,
-            output: shown,
-            structured,
-            exit_code: output.exit_code,
-            ..ToolEnded::default()
-        });
-        if let Some(next) = next {
-            self.calls.queue.clear();
-            self.follow(next);
-        }
-    }
-
-    /// A piece of a result, without keys.
-    fn part(&mut self, content: Content) -> Part {
-        match content {
-            Content::Text(text) => Part::Text(self.redactor.redact_text(&text).into_owned()),
-            file => file,
-        }
-    }
-
-    /// A value without keys.
-    fn redacted_json(&mut self, value: &Value) -> Option<Json<'static>> {
-        Json::from_text(self.redactor.redact_text(&value.to_string()).into_owned())
-    }
-
-    /// A change, whose diff may show a key beside what was changed.
-    fn file_change(&mut self, change: &Change) -> FileChange<'static> {
-        let shown = |path: &std::path::Path| Text::from(path.display().to_string());
-        FileChange {
-            path: shown(&change.path),
-            old_path: change.old_path.as_deref().map(shown),
-            kind: change.kind.clone(),
-            diff: Json::from_serialize(&self.redactor.redact_text(&change.diff)),
-        }
-    }
-
     /// Cancels the calls that have not ended.
     pub(super) fn cancel_calls(&mut self, why: &str) {
         for call in std::mem::take(&mut self.calls.queue) {
@@ -440,6 +406,7 @@ impl Live {
                     self.clock.resolved(&request, Instant::now());
                     self.pending.remove(&request);
                 }
+                CallState::AtClient => self.forget_client_call(&call.made.id),
                 CallState::Waiting => {}
             }
             self.emit(ToolEnded {
@@ -456,7 +423,7 @@ impl Live {
 fn broken(queue: &[QueuedCall], problem: &JoinError) -> Option<String> {
     let is_broken = |call: &&QueuedCall| match &call.state {
         CallState::Running(task) => task.id() == problem.id(),
-        CallState::Waiting | CallState::Asked(_) | CallState::Ended => false,
+        CallState::Waiting | CallState::AtClient | CallState::Asked(_) | CallState::Ended => false,
     };
     queue.iter().find(is_broken).map(|call| call.made.id.clone())
 }
@@ -472,33 +439,10 @@ fn broke(problem: &JoinError) -> Output {
     }
 }
 
-/// The output of a call as an event carries it: a text, or a list of blocks.
-fn output_json(content: &[Part]) -> Option<Json<'static>> {
-    if let [Part::Text(text)] = content {
-        return Json::from_serialize(text);
-    }
-    let blocks: Vec<_> = content.iter().map(block).collect();
-    Json::from_serialize(&blocks)
-}
-
-/// A part as a content block.
-pub(super) fn block(part: &Part) -> Value {
-    match part {
-        Part::Text(text) => json!({"type": "text", "text": text}),
-        Part::Image { media_type, data } => json!({
-            "type": "image",
-            "source": {"type": "base64", "media_type": media_type, "data": data},
-        }),
-        Part::Document { media_type, data, name } => json!({
-            "type": "document",
-            "title": name,
-            "source": {"type": "base64", "media_type": media_type, "data": data},
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::api::mcp::Servers;
     use crate::tool::{Settings, Toolbox};
@@ -508,7 +452,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let toolbox = Toolbox::new(Settings::new(folder.path())).unwrap();
         let tools = Arc::new(SessionTools::new(toolbox, Servers::default()));
-        let mut calls = Calls::new(tools, None);
+        let mut calls = Calls::new(tools, ClientTools::default(), None);
         let task = calls.running.spawn(async { panic!("a tool with a bug") });
         let made = MadeCall { id: "1".into(), name: "Read".into(), input: Value::Null };
         calls.queue.push(QueuedCall {

@@ -34,9 +34,11 @@ impl Live {
             Command::Prompt(prompt) => self.take_prompt(prompt),
             Command::Decide { request, decision } => self.user_decides(&request, decision),
             Command::AllowAlways { request, always } => self.allow_always(&request, &always),
-            Command::Answer { request, .. } | Command::Decline { request, .. } => {
-                let wrong = |id: String| Refused::WrongAnswer { id, needs: NO_QUESTION.to_owned() };
-                self.pending_id(&request).and_then(|id| Err(wrong(id)))
+            Command::Answer { request, answer } => {
+                self.pending_call(&request).map(|call| self.client_answers(&call, &answer))
+            }
+            Command::Decline { request, reason } => {
+                self.pending_call(&request).map(|call| self.client_fails(&call, &reason))
             }
             Command::Interrupt => self.interrupt(),
             Command::SetModel(model) => self.set_model(model),
@@ -82,19 +84,35 @@ impl Live {
         Ok(())
     }
 
-    fn pending_id(&self, name: &str) -> Result<String, Refused> {
-        self.pending.find(name).map(|wanted: &Wanted| wanted.id().to_owned())
+    /// The id of the call of the client that is named.
+    fn pending_call(&self, name: &str) -> Result<String, Refused> {
+        match self.pending.find(name)? {
+            Wanted::Call(call) => Ok(call.id.clone()),
+            other => {
+                let (id, needs) = (other.id().to_owned(), NO_QUESTION.to_owned());
+                Err(Refused::WrongAnswer { id, needs })
+            }
+        }
     }
 
     fn user_decides(&mut self, name: &str, decision: Decision) -> Result<(), Refused> {
-        let id = self.pending_id(name)?;
-        self.decide(&id, decision);
-        Ok(())
+        match self.pending.find(name)? {
+            Wanted::Call(call) => {
+                let id = call.id.clone();
+                self.client_decides(&id, decision)
+            }
+            other => {
+                let id = other.id().to_owned();
+                self.decide(&id, decision);
+                Ok(())
+            }
+        }
     }
 
     fn allow_always(&mut self, name: &str, always: &Always) -> Result<(), Refused> {
-        let Wanted::Permission(request) = self.pending.find(name)?.clone() else {
-            return Ok(());
+        let request = match self.pending.find(name)? {
+            Wanted::Permission(request) => request.clone(),
+            other => return Err(Refused::needs_result(other.id())),
         };
         self.policy.allow_always(&request, always).map_err(Refused::NotSupported)?;
         self.decide(&request.id, Decision::Allow);
@@ -111,8 +129,13 @@ impl Live {
                 "the model cannot be changed during a turn; interrupt it, or wait for its end";
             return Err(Refused::NotSupported(why.to_owned()));
         }
-        if self.agent.set_model(model.clone()) {
+        let dropped = self.agent.set_model(model.clone());
+        if dropped.reasoning {
             let why = "another model cannot take the reasoning of the one before, so it is dropped";
+            self.notify(Severity::Info, why);
+        }
+        if dropped.continuation {
+            let why = "another model cannot continue the response of the one before, so it is requested again";
             self.notify(Severity::Info, why);
         }
         self.emit(SessionUpdated { model: Some(Text::from(model)), ..SessionUpdated::default() });

@@ -1,6 +1,6 @@
 //! Requests a summary of what is older, when the conversation exceeds the context window.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use interlingua::event::{Compacted, ErrorClass, Outcome, Severity};
 use interlingua::json::{Json, Text};
@@ -13,7 +13,7 @@ use crate::api::failure::Failure;
 use crate::api::history::Content;
 use crate::api::http::Received;
 use crate::api::model::AnswerEnd;
-use crate::api::turns::Next;
+use crate::api::turns::{Next, Shortening};
 
 /// A request for a summary, and its response. It is no part of the session's stream.
 pub(super) struct Compaction {
@@ -137,6 +137,7 @@ impl Live {
                 let failure = self.without_key(*failure);
                 match self.agent.summary_failed(&failure, overflow.clone(), jitter()) {
                     Next::Retry(retry) => self.wait_for(&retry, Again::Summary(overflow)),
+                    Next::Shorten(shortening) => self.shorten(*shortening),
                     next => self.follow(next),
                 }
             }
@@ -144,12 +145,29 @@ impl Live {
         }
     }
 
+    /// The request for a summary exceeds the context window, too.
+    pub(super) fn shorten(&mut self, shortening: Shortening) {
+        let Shortening { overflow, failure, left_out, attempt, of } = shortening;
+        self.emit(failure.to_retry(attempt, of, Duration::ZERO));
+        let notice = format!(
+            "the request for a summary exceeds the context window, too: it is made of less, without {left_out} bytes \
+             of the conversation"
+        );
+        self.notify(Severity::Warning, &notice);
+        self.request_summary(overflow);
+    }
+
     /// What is older is replaced by a summary, and the turn goes on.
     fn compacted(&mut self, summary: &str) {
+        let mut details = serde_json::json!({"summary": summary});
+        let left_out = self.agent.left_out_of_summary();
+        if let Some(details) = details.as_object_mut().filter(|_| left_out > 0) {
+            details.insert("left_out_bytes".to_owned(), left_out.into());
+        }
         let next = self.agent.compacted(summary);
         self.emit(Compacted {
             trigger: Some(Text::plain("context_overflow")),
-            details: Json::from_serialize(&serde_json::json!({"summary": summary})),
+            details: Json::from_serialize(&details),
             ..Compacted::default()
         });
         self.follow(next);

@@ -7,11 +7,13 @@
 //! A response is an *epoch* of the session, and a turn has one or more of them.
 
 mod calls;
+mod client_calls;
 mod commands;
 mod compaction;
 mod outlets;
 mod progress;
 mod responses;
+mod results;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -162,6 +164,7 @@ impl Live {
         let cwd = Some(folder.display().to_string());
         reader.set_host(HostFacts { cwd, ..HostFacts::default() }, TurnOwner::Caller);
         let prepared = settings.prepare(servers, &folder, id_seed)?;
+        reader.set_client_tools(prepared.client_tools.to_reader());
         let mut live = Self {
             agent: prepared.agent,
             client,
@@ -175,7 +178,7 @@ impl Live {
             has_caller: true,
             prompts: PromptQueue::default(),
             work: Work::Idle,
-            calls: Calls::new(prepared.tools, prepared.schema),
+            calls: Calls::new(prepared.tools, prepared.client_tools, prepared.schema),
             finishing: false,
             stop: None,
             policy,
@@ -187,6 +190,7 @@ impl Live {
             outcome: None,
         };
         live.announce(prepared.name, &prepared.runnable, &prepared.notices);
+        live.reopen_calls();
         Ok((live, Session { handle, entries, id_seed }))
     }
 
@@ -233,11 +237,16 @@ impl Live {
             && self.stop.is_none()
             && let Some(prompt) = self.prompts.next(self.reader.next_sequence())
         {
+            if prompt.only_resumes() && self.resume_calls(&prompt.results) {
+                return;
+            }
+            self.close_open_calls(&prompt.results);
             self.clock.turn_started(Instant::now());
             self.emit(TurnStarted::default());
-            self.emit(UserMessage { text: Text::plain(&prompt.text), ..UserMessage::default() });
+            let text = prompt.written().into_owned();
+            self.emit(UserMessage { text: Text::plain(&text), ..UserMessage::default() });
             let files = self.read_files(&prompt.files);
-            let text = std::iter::once(Part::Text(prompt.text));
+            let text = std::iter::once(Part::Text(text));
             let next = self.agent.begin(text.chain(files).collect());
             self.follow(next);
         }
@@ -299,6 +308,7 @@ impl Live {
             Wake::NoUser => {
                 self.input_requests = None;
                 self.deny_all("no user is available to allow it");
+                self.fail_client_calls();
             }
             Wake::Due(due) => self.due(due),
         }
@@ -306,6 +316,7 @@ impl Live {
 
     fn due(&mut self, due: Due) {
         match due {
+            Due::Unanswered(id) if self.is_client_call(&id) => self.client_overdue(&id),
             Due::Unanswered(id) => {
                 let why = "the permission request was not answered in time";
                 self.decide(&id, crate::permission::Decision::Deny(why.to_owned()));
@@ -341,6 +352,7 @@ impl Live {
                 self.withdraw(&failure.message);
                 self.compact(failure);
             }
+            Next::Shorten(shortening) => self.shorten(*shortening),
             Next::End(ended) => self.end_turn(*ended),
             Next::Fail(failure) => self.fail(&failure),
         }
@@ -361,6 +373,7 @@ impl Live {
 
     fn end_turn(&mut self, ended: TurnEnded<'static>) {
         self.work = Work::Idle;
+        self.agent.forget_continuation();
         self.store_history();
         self.clock.turn_ended();
         self.outcome = Some(ended.outcome.clone());
@@ -407,6 +420,10 @@ impl Live {
     fn stop(&mut self, why: Stop) {
         if self.stop.is_none() {
             let stopped = why.to_stopped();
+            if why == Stop::Suspended {
+                // The history keeps the open calls, and the end of the stream is that of the turn.
+                self.work = Work::Idle;
+            }
             self.stop = Some(why);
             self.abort_turn(stopped.outcome, &stopped.cause);
         }

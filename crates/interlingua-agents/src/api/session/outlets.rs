@@ -27,6 +27,8 @@ pub(super) struct Outlets {
 pub(super) struct Seen {
     /// The calls that the model made, in the order in which their inputs became known.
     pub(super) calls: Vec<MadeCall>,
+    /// The ids of those whose tools the client runs. Their names are the client's.
+    pub(super) of_client: Vec<String>,
     /// The ids of the calls whose input is streamed.
     streamed: Vec<String>,
     /// The tokens of the request.
@@ -149,8 +151,9 @@ impl Seen {
                 }
             }
             // A call that is not streamed has its input from the start.
-            Data::ToolStarted(started) if started.executor == Executor::Agent => {
+            Data::ToolStarted(started) if started.executor != Executor::Provider => {
                 (self.uncounted, self.advanced) = (true, true);
+                self.note_executor(&started.call, &started.executor);
                 self.made(&started.call, &started.name, started.input.as_ref());
             }
             Data::ToolInputDelta(delta) => {
@@ -160,7 +163,9 @@ impl Seen {
                 }
                 self.text.push_str(&delta.text.to_plain());
             }
-            Data::ToolInput(input) if input.executor == Executor::Agent => {
+            Data::ToolInput(input) if input.executor != Executor::Provider => {
+                // A call that is generated again does not start again.
+                self.note_executor(&input.call, &input.executor);
                 self.made(&input.call, &input.name, input.input.as_ref());
             }
             // A call that the grammar has closed is not run.
@@ -173,6 +178,12 @@ impl Seen {
                 self.unreadable.get_or_insert(text.unwrap_or_default());
             }
             _ => {}
+        }
+    }
+
+    fn note_executor(&mut self, id: &Text<'_>, executor: &Executor) {
+        if *executor == Executor::Client {
+            self.of_client.push(id.to_string());
         }
     }
 

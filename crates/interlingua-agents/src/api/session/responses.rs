@@ -121,7 +121,7 @@ impl Live {
     }
 
     /// Lets the reader take the next response, or what continues the one before.
-    fn begin_stream(&mut self, continues: bool) {
+    pub(super) fn begin_stream(&mut self, continues: bool) {
         if self.stream == StreamState::Continuing && !continues {
             // Nothing has come of it, and the next response has nothing to do with the one before.
             let (end, now) = (StreamEnd::TurnGoesOn, Some(now_ms()));
@@ -237,7 +237,7 @@ impl Live {
         self.count(&mut seen, Asked::Answer, reported_usd).await;
         self.outlets.seen = seen;
         let next = match end {
-            Some(end) if end.is_to_be_continued() => {
+            Some(end) if end.to_be_continued => {
                 let (token, seen) = (response.collector.continuation(), &self.outlets.seen);
                 let next = self.agent.continues(token, seen.has_advanced());
                 match next {
@@ -272,6 +272,7 @@ impl Live {
     fn responded(&mut self, end: &TurnEnded<'_>, collected: Collected) {
         self.clock.progressed();
         let calls = self.outlets.seen.take_calls(self.reader.response_calls());
+        let calls = self.as_offered(calls);
         let next = self.agent.responded(end, collected, calls);
         self.follow(next);
     }

@@ -4,6 +4,7 @@
 use interlingua::event::ErrorClass;
 
 use super::{AgentLoop, Next, NextAttempt};
+use crate::api::compaction::LONGEST;
 use crate::api::failure::Failure;
 use crate::api::history::Record;
 
@@ -51,8 +52,9 @@ impl AgentLoop {
             return self.adapted(failure, Some(REASONING_REJECTED));
         }
         if failure.class == ErrorClass::ContextOverflow && self.settings.compacts {
-            if self.history.to_summarise().is_some() {
+            if self.history.to_summarise(LONGEST).is_some() {
                 self.turn.attempt = 1;
+                self.forget_shortenings();
                 return Next::Compact(failure);
             }
             failure.message.push_str(NOTHING_OLDER);
@@ -76,21 +78,8 @@ impl AgentLoop {
         Next::Adapted { failure, notice, attempt: self.turn.attempt, of }
     }
 
-    /// The request for a summary failed, which an overflow had made necessary.
-    pub(crate) fn summary_failed(
-        &mut self,
-        failure: &Failure,
-        overflow: Failure,
-        jitter: f64,
-    ) -> Next {
-        match self.next_attempt(failure, jitter) {
-            Some(retry) => self.unless_limited(Next::Retry(retry)),
-            None => Next::Fail(overflow),
-        }
-    }
-
     /// When a failed request is sent again; `None` if it is not.
-    fn next_attempt(&mut self, failure: &Failure, jitter: f64) -> Option<NextAttempt> {
+    pub(super) fn next_attempt(&mut self, failure: &Failure, jitter: f64) -> Option<NextAttempt> {
         let delay = self.settings.retries.delay(failure, self.turn.attempt, jitter)?;
         self.turn.attempt += 1;
         Some(NextAttempt {

@@ -1,12 +1,17 @@
-//! Responses whose calls are read differently by the dialect and by the collector of the answer.
+//! Responses whose calls are read differently by the dialect and by the collector of the answer, and
+//! changes of the model.
 
 use serde_json::json;
 
 use super::*;
 
 fn agent() -> AgentLoop {
+    agent_of(ApiKind::Chat)
+}
+
+fn agent_of(api: ApiKind) -> AgentLoop {
     let settings = LoopSettings {
-        api: ApiKind::Chat,
+        api,
         model: "m".to_owned(),
         session: "s".to_owned(),
         frozen: Frozen { system: String::new(), tools: Vec::new() },
@@ -55,4 +60,18 @@ fn a_call_that_differs_from_that_of_the_answer_is_not_run() {
         let next = responded(other, made());
         assert!(matches!(next, Next::Fail(_)), "{next:?}");
     }
+}
+
+/// The token went to the other model, which cannot know the response.
+#[test]
+fn another_model_does_not_continue_a_response() {
+    let mut agent = agent_of(ApiKind::Gemini);
+    let next = agent.continues(Some("token-of-m".to_owned()), true);
+    assert!(matches!(next, Some(Next::Request)), "{next:?}");
+    assert!(agent.body().contains("token-of-m"));
+    assert_eq!(agent.set_model("m".to_owned()), Dropped::default());
+    assert!(agent.body().contains("token-of-m"));
+    let dropped = agent.set_model("other".to_owned());
+    assert_eq!(dropped, Dropped { reasoning: false, continuation: true });
+    assert!(!agent.body().contains("token-of-m"));
 }

@@ -191,3 +191,21 @@ fn the_input_is_closed_with_the_session() {
     driver.close(&mut steps);
     assert_eq!(steps, [Step::CloseInput]);
 }
+
+/// Codex runs the calls of a server one after the other, unless they only read.
+#[test]
+fn calls_that_only_read_may_run_in_parallel() {
+    for only_reads in [false, true] {
+        let tools = Endpoint {
+            url: "http://127.0.0.1:1/mcp".to_owned(),
+            authorization: "Bearer secret".to_owned(),
+            only_reads,
+        };
+        let mut driver = driver(None);
+        driver.thread.client_tools = Some(tools);
+        let opened = replies(&mut driver, r#"{"id":0,"result":{}}"#);
+        let server = &opened[1]["params"]["config"]["mcp_servers"]["interlingua"];
+        assert_eq!(server["supports_parallel_tool_calls"], only_reads, "{server}");
+        assert_eq!(server["required"], true, "{server}");
+    }
+}

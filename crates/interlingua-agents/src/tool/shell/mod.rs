@@ -29,6 +29,7 @@ use crate::Error;
 use crate::process;
 use background::Backgrounds;
 use output::Output;
+pub(super) use output::shortened;
 use running::{Cleanups, End, Running};
 
 /// The time limit of a command, if the call names none, and the longest that it may name.
@@ -90,6 +91,12 @@ impl Shell {
     /// The folder with the outputs of commands.
     pub(super) fn outputs(&self) -> &Path {
         &self.outputs
+    }
+
+    /// A new path for a result that is too long for the model.
+    pub(super) fn result_path(&self) -> PathBuf {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        self.outputs.join(format!("result_{number}.txt"))
     }
 
     pub(super) fn enforcement(&self, settings: &Settings) -> Vec<String> {

@@ -140,6 +140,32 @@ impl Output {
     }
 }
 
+/// A text as the model sees it: of a long one, it sees both ends, and all of it is in a new file.
+pub(in crate::tool) fn shortened(text: String, path: Option<PathBuf>) -> String {
+    if text.len() <= 2 * HALF {
+        return text;
+    }
+    let head = text.get(..text.floor_char_boundary(HALF)).unwrap_or_default();
+    let tail = text.get(text.ceil_char_boundary(text.len() - HALF)..).unwrap_or_default();
+    let dropped = text.len() - head.len() - tail.len();
+    let location = path.map_or("they are not stored".to_owned(), |path| stored(&text, &path));
+    format!("{head}\n\n[… {dropped} bytes are left out here; {location} …]\n\n{tail}")
+}
+
+/// Stores a text, and states where it is.
+fn stored(text: &str, path: &Path) -> String {
+    let most = usize::try_from(MAX_FILE).unwrap_or(usize::MAX);
+    let saved = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
+    let written = File::create_new(path).and_then(|mut file| file.write_all(saved.as_bytes()));
+    match written {
+        Ok(()) if saved.len() == text.len() => {
+            format!("the whole result is in {}", path.display())
+        }
+        Ok(()) => format!("the first {} bytes are in {}", saved.len(), path.display()),
+        Err(problem) => format!("they could not be stored: {problem}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
 //! A conversation that exceeds the context window, and the summary that replaces what is older.
 
 use fake_model::{Cut, FailureClass, Reply, Script};
-use serde_json::json;
+use interlingua_agents::Ended;
+use serde_json::{Value, json};
 
 use super::resume::{earlier, history, last_turn, notices, storing};
 use super::{APIS, Bench, KEY, of_kind, only, text};
@@ -178,5 +179,69 @@ async fn the_calls_of_the_running_turn_stay_and_a_resumed_session_has_the_summar
         assert_eq!(resumed[..compacted.len()], compacted, "{api:?}");
         assert!(resumed.len() > compacted.len(), "{api:?}");
         bench.check("compacted-resumed");
+    }
+}
+
+/// A conversation whose summary is made of a long result, and the prompt that exceeds the window.
+async fn with_a_long_result(bench: &Bench) -> (Ended, Vec<Value>) {
+    bench.write("note.txt", &"The secret word is plum. ".repeat(400));
+    let session = bench.open().await;
+    session.handle.prompt("read the note").await.unwrap();
+    session.handle.prompt("which word?").await.unwrap();
+    session.handle.finish().await.unwrap();
+    session.end().await
+}
+
+fn reads_the_note() -> [Reply; 2] {
+    [Reply::call("Read", json!({"file_path": "note.txt"})), Reply::text(&"I read. ".repeat(300))]
+}
+
+/// The request for a summary was the second one that failed, and the turn with it.
+#[tokio::test]
+async fn a_summary_that_exceeds_the_window_is_made_of_less() {
+    for api in APIS {
+        let overflow = || Reply::failure(FailureClass::ContextOverflow);
+        let [call, read] = reads_the_note();
+        let summary = Reply::text("They read a note.");
+        let replies = [call, read, overflow(), overflow(), summary, Reply::text("Plum.")];
+        let script = replies.into_iter().fold(Script::new(), Script::reply);
+        let mut bench = Bench::with_script(api, script);
+        bench.settings.compact = true;
+        let (ended, events) = with_a_long_result(&bench).await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        let details = &only(&events, "compacted")["details"];
+        assert_eq!(details["summary"], "They read a note.", "{api:?}");
+        let left_out = details["left_out_bytes"].as_u64().unwrap();
+        assert!(left_out > 2_000, "{api:?}: {left_out}");
+        assert_eq!(only(&events, "retry")["class"], "context_overflow", "{api:?}");
+        let noted = of_kind(&events, "notice").into_iter().map(|it| it["text"].to_string());
+        let said = format!("without {left_out} bytes of the conversation");
+        assert!(noted.into_iter().any(|text| text.contains(&said)), "{api:?}: {events:#?}");
+        let requests = bench.model.main_requests();
+        let [first, second] = [3, 4].map(|at: usize| requests[at].body.to_string());
+        assert!(second.len() < first.len() * 2 / 3, "{api:?}: {} {}", first.len(), second.len());
+        assert!(second.contains("read the note"), "{api:?}: {second}");
+        bench.check("compacted-shorter");
+    }
+}
+
+/// A server that takes nothing would be asked for ever.
+#[tokio::test]
+async fn a_summary_that_is_always_too_long_fails_the_turn() {
+    for api in APIS {
+        let [call, read] = reads_the_note();
+        let script = Script::new().reply(call).reply(read);
+        let overflow = Reply::failure(FailureClass::ContextOverflow);
+        let mut bench = Bench::with_script(api, script.reply(overflow).repeat_last());
+        bench.settings.compact = true;
+        let (ended, events) = with_a_long_result(&bench).await;
+        assert_eq!(ended.code(), 1, "{api:?}: {events:#?}");
+        let error = only(&events, "error");
+        assert_eq!(error["class"], "context_overflow", "{api:?}: {error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("even a short excerpt exceeds"), "{api:?}: {message}");
+        assert_eq!(of_kind(&events, "compacted").len(), 0, "{api:?}");
+        let requests = bench.model.main_requests().len();
+        assert!((5..10).contains(&requests), "{api:?}: {requests}");
     }
 }

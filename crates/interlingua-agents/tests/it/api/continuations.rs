@@ -114,3 +114,20 @@ async fn a_summary_begins_another_response() {
     assert_eq!(continued, [false, false, true, false, false, false]);
     assert_eq!(bench.model.findings(), []);
 }
+
+/// Only Gemini's API has such responses. The turn failed, because there was no token.
+#[tokio::test]
+async fn another_api_may_use_the_same_word() {
+    let delta = json!({"role": "assistant", "content": "Hello."});
+    let choice = json!({"index": 0, "delta": delta, "finish_reason": "CONTINUATION"});
+    let chunk = json!({
+        "id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice],
+    });
+    let headers = [("content-type", "text/event-stream")];
+    let reply = Reply::raw(200, &headers, &format!("data: {chunk}\n\ndata: [DONE]\n\n"));
+    let bench = Bench::with_script(ApiKind::Chat, Script::new().reply(reply));
+    let (ended, events) = bench.run("hi").await;
+    assert_eq!(ended.code(), 0, "{events:#?}");
+    assert_eq!(text(&events), "Hello.");
+    assert_eq!(of_kind(&events, "retry").len(), 0, "{events:#?}");
+}

@@ -1,5 +1,6 @@
 //! Model APIs as agents, with a scripted model.
 
+mod client_tools;
 mod compaction;
 mod continuations;
 mod conversation;
@@ -14,6 +15,7 @@ mod mcp_http;
 mod models;
 mod optional_fields;
 mod resume;
+mod resumed_client_tools;
 mod resumed_history;
 mod split;
 mod storing;
@@ -142,6 +144,7 @@ fn settings(api: ApiKind, address: &str, folder: &Path) -> ApiSettings {
         compact: false,
         tools,
         mcp: Vec::new(),
+        client_tools: Vec::new(),
         sessions: None,
         earlier: None,
     }

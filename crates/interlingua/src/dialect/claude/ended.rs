@@ -85,6 +85,7 @@ impl Endings {
             steps: line.num_turns.filter(|_| known("num_turns")),
             denials: line.permission_denials,
             replay: false,
+            to_be_continued: false,
         }
     }
 

@@ -4,6 +4,9 @@ use super::wire::{PromptFeedback, UsageMetadata};
 use crate::event::{ErrorClass, Outcome, Scope, TurnEnded, Usage};
 use crate::json::Text;
 
+/// The finish reason of a response that the next request has to continue.
+const CONTINUATION: &str = "CONTINUATION";
+
 /// The counts of a response so far. Each chunk replaces those before it.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
@@ -80,7 +83,7 @@ pub(super) fn finished(
         | "NO_IMAGE" => (Outcome::Failed, Some(ErrorClass::Internal)),
         "MISSING_THOUGHT_SIGNATURE" => (Outcome::Failed, Some(ErrorClass::BadRequest)),
         // The client has to continue the response with its token.
-        "CONTINUATION" => (Outcome::WaitingForClient, None),
+        CONTINUATION => (Outcome::WaitingForClient, None),
         _ if leaves_calls => (Outcome::WaitingForClient, None),
         _ => (Outcome::Completed, None),
     };
@@ -89,7 +92,8 @@ pub(super) fn finished(
         _ => Some(message.map_or_else(|| cause_of(&outcome, reason), |it| it.clone().into_owned())),
     };
     let stop_reason = Some(reason.clone().into_owned());
-    TurnEnded { outcome, cause, class, stop_reason, ..TurnEnded::default() }
+    let to_be_continued = reason.body() == CONTINUATION;
+    TurnEnded { outcome, cause, class, stop_reason, to_be_continued, ..TurnEnded::default() }
 }
 
 fn cause_of(outcome: &Outcome, reason: &Text<'_>) -> Text<'static> {

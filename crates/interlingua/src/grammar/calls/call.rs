@@ -49,6 +49,8 @@ pub(super) struct OpenCall {
     pub(super) position: u64,
     /// The model generated it again, in a response that was requested again.
     pub(super) reclaimed: bool,
+    /// Its turn has ended, and the client can still answer it.
+    pub(super) outlasts_turn: bool,
     pub(super) name: String,
     pub(super) kind: ToolKind,
     pub(super) executor: Executor,

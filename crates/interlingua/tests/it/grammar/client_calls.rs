@@ -25,7 +25,8 @@ impl Session {
         let options = ReadOptions { id_seed: Some(7), ..ReadOptions::default() };
         let mut reader = Reader::new(Source::named("claude").unwrap(), options).unwrap();
         let names = ["getFormSnapshot", "executeFormActions"].map(str::to_owned).to_vec();
-        reader.set_client_tools(ClientTools { server: "interlingua".to_owned(), names });
+        let server = "interlingua".to_owned();
+        reader.set_client_tools(ClientTools { server, names, ..ClientTools::default() });
         Self { reader, log: Vec::new() }
     }
 
@@ -212,6 +213,37 @@ fn equal_calls_are_two_calls() {
     session.report_result("toolu_1");
     session.report_result("toolu_2");
     assert_eq!(calls(&session.end()).iter().filter(|it| it.starts_with("started")).count(), 2);
+}
+
+/// What the stream reports later is another call, although it has the same input.
+#[test]
+fn a_call_that_the_stream_never_reported_is_not_matched_in_a_later_turn() {
+    let mut session = Session::new();
+    let first = session.receive(None, &input());
+    session.answer(&first, "fields");
+    session.print(&json!({"type": "result", "subtype": "success", "result": "Done."}));
+    session.report(&[("toolu_9", input())]);
+    assert_eq!(session.receive(None, &input()), "toolu_9");
+    session.answer("toolu_9", "fields");
+    session.report_result("toolu_9");
+    let log = session.end();
+    assert_eq!(calls(&log), [story(&first), story("toolu_9")].concat());
+}
+
+/// An answer of the client would become the result of a command.
+#[test]
+fn a_call_with_the_id_of_another_tool_is_none() {
+    let mut session = Session::new();
+    let command = json!({"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}});
+    let message = json!({"id": "m1", "role": "assistant", "content": [command]});
+    session.print(&json!({"type": "assistant", "message": message}));
+    let log = &mut session.log;
+    let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
+    let call = ClientCall { native: Some("toolu_1"), tool: "getFormSnapshot", input: "{}" };
+    assert_eq!(session.reader.client_call(&call, None, &mut keep).unwrap(), None);
+    session.report_result("toolu_1");
+    let ended = json!("(wrapped)").to_string();
+    assert_eq!(calls(&session.end()).last(), Some(&format!("ended toolu_1 {ended}")));
 }
 
 /// Agents count calls from the start in every process.

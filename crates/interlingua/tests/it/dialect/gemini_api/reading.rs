@@ -86,6 +86,8 @@ fn the_finish_reason_decides_the_outcome() {
         assert_eq!(turn.get("class").and_then(Value::as_str), class, "{reason}");
         let has_cause = turn.get("cause").is_some();
         assert_eq!(has_cause, !["completed", "waiting_for_client"].contains(&outcome), "{reason}");
+        let is_beginning = turn.get("to_be_continued").is_some_and(|it| *it == json!(true));
+        assert_eq!(is_beginning, reason == "CONTINUATION", "{reason}");
     }
 }
 
