@@ -117,7 +117,10 @@ impl Live {
         }
         // Once the client knows of a call, a resumed session has to know of it, too.
         self.store_history();
-        self.suspend();
+        // Writers rely on no other calls being open while the turn waits.
+        if self.calls.is_left_to_client() {
+            self.suspend();
+        }
         self.outlets.pass_on(&mut self.outbox, true);
         let too_many = calls.split_off(calls.len().min(MOST_OPEN));
         let sequence = self.outlets.last;

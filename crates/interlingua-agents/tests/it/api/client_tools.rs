@@ -9,6 +9,7 @@ use interlingua_agents::{ClientTool, InputRequest, Options, Refused, Wanted};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::golden::laws;
 use super::resume::history;
 use super::{APIS, Bench, of_kind, only, text};
 use crate::support::{Watched, options};
@@ -95,6 +96,7 @@ async fn a_call_waits_for_the_client() {
         let offered = bench.model.main_requests()[0].body.to_string();
         assert!(offered.contains("executeFormActions") && offered.contains("fieldId"), "{api:?}");
         assert!(last_history(&bench).contains("E-mail"), "{api:?}");
+        laws::check_events("client-tool", &events);
         bench.check("client-tool");
     }
 }
@@ -120,6 +122,7 @@ async fn a_refusal_and_a_failure_are_errors_that_the_model_sees() {
             let end = only(&events, "tool_ended");
             assert_eq!((&end["status"], &end["error"]), (&json!(status), &json!(words)), "{api:?}");
             assert!(last_history(&bench).contains(words), "{api:?}");
+            laws::check_events("client-tool-refused", &events);
             bench.check("client-tool-refused");
         }
     }
@@ -138,9 +141,8 @@ async fn parallel_calls_are_with_the_client_at_once() {
         let (one, two) =
             (next(&mut session, &mut asked).await.0, next(&mut session, &mut asked).await.0);
         // The turn waits for nothing but the client.
-        let waits_again = |event: &Value| event["type"] == "suspended";
-        let again = session.until_seen(2, waits_again).await;
-        assert_eq!(again["calls"], json!([one, two]), "{api:?}");
+        let suspended = session.until(|event| event["type"] == "suspended").await;
+        assert_eq!(suspended["calls"], json!([one, two]), "{api:?}");
         assert_eq!(std::fs::read_to_string(bench.path("out.txt")).unwrap(), "x");
         session.handle.answer(&two, json!("result of two")).await.unwrap();
         session.handle.answer(&one, json!("result of one")).await.unwrap();
@@ -155,6 +157,7 @@ async fn parallel_calls_are_with_the_client_at_once() {
         // The results are in the order of the calls.
         let [first, second] = ["result of one", "result of two"].map(|it| sent.find(it).unwrap());
         assert!(first < second, "{api:?}: {sent}");
+        laws::check_events("client-tools-in-parallel", &events);
         bench.check("client-tools-in-parallel");
     }
 }
@@ -187,6 +190,7 @@ async fn an_interrupt_ends_the_calls_and_the_session_goes_on() {
         assert_eq!(statuses, ["completed", "cancelled"], "{api:?}");
         let sent = last_history(&bench);
         assert!(sent.contains("the fields") && sent.contains("interrupted"), "{api:?}: {sent}");
+        laws::check_events("client-tool-interrupted", &events);
         bench.check("client-tool-interrupted");
     }
 }

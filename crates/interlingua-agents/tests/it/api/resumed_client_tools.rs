@@ -8,6 +8,7 @@ use interlingua_agents::{CallOutcome, LateResult, Options, Prompt, Wanted};
 use serde_json::{Value, json};
 
 use super::client_tools::{Asked, input, last_history, next, request, snapshot, start, with_form};
+use super::golden::laws;
 use super::resume::{earlier, last_turn, storing};
 use super::{APIS, Bench, of_kind, text};
 use crate::support::options;
@@ -60,6 +61,7 @@ async fn a_resumed_session_waits_for_the_client_again() {
             let times = |words: &str| sent.matches(words).count();
             let counts = (times("answered before"), times("answered later"), times("not known"));
             assert_eq!(counts, (answered, 2 - answered, 0), "{api:?}: {sent}");
+            laws::check_events("client-tool-resumed", &events);
             bench.check("client-tool-resumed");
         }
     }

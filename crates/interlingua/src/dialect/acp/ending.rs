@@ -138,6 +138,9 @@ fn write_facts(facts: &mut Object<'_>, ended: &TurnEnded<'_>, with_usage: bool) 
     facts.number_if("steps", ended.steps);
     facts.json_if("structured", ended.structured.as_ref());
     facts.json_if("denials", ended.denials.as_ref());
+    if ended.to_be_continued {
+        facts.flag("toBeContinued", true);
+    }
 }
 
 fn write_errors(facts: &mut Object<'_>, errors: &[Text<'_>]) {

@@ -138,6 +138,7 @@ record! {
         api_duration_ms: number "apiDurationMs",
         steps: number "steps",
         denials: json "denials",
+        to_be_continued: flag "toBeContinued",
     }
 }
 

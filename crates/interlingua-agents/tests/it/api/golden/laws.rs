@@ -10,6 +10,11 @@ use serde_json::Value;
 
 use super::scenarios::Session;
 
+/// Checks the log of a session of another test.
+pub(in crate::api) fn check_events(name: &str, events: &[Value]) {
+    check(&Session::of(name, events));
+}
+
 pub(super) fn check(session: &Session) {
     let log = session.log();
     has_no_gaps(session, &log);

@@ -118,6 +118,12 @@ impl User {
 }
 
 impl Session {
+    /// The log of another test. Its API and its folders do not matter for the laws.
+    pub(super) fn of(name: &str, events: &[Value]) -> Self {
+        let (api, folders) = (ApiKind::Anthropic, [String::new(), String::new()]);
+        Self { name: name.to_owned(), api, events: events.to_vec(), folders }
+    }
+
     /// The entries, as they are stored.
     pub(super) fn log(&self) -> Vec<Entry> {
         let entry = |event: &Value| serde_json::from_str(&event.to_string()).unwrap();

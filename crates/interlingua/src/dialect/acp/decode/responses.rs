@@ -245,6 +245,7 @@ fn add_meta<'a>(ended: &mut TurnEnded<'a>, ours: InterlinguaMeta<'a>) {
     ended.steps = ours.steps;
     ended.structured = ours.structured;
     ended.denials = ours.denials;
+    ended.to_be_continued = ours.to_be_continued == Some(true);
 }
 
 fn usage_from_meta(usage: InterlinguaUsage<'_>) -> Usage<'_> {
