@@ -158,6 +158,9 @@ impl Calls {
 
     /// Whether nothing is left to do but what the client does.
     pub(super) fn is_left_to_client(&self) -> bool {
+        if !self.late.is_empty() {
+            return false;
+        }
         let is_open = |call: &&QueuedCall| !matches!(call.state, CallState::Ended);
         let mut open = self.queue.iter().filter(is_open).peekable();
         open.peek().is_some() && open.all(|call| matches!(call.state, CallState::AtClient))

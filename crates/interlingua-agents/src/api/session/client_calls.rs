@@ -98,18 +98,19 @@ impl Live {
     /// Lets the client run its tools, if some are called.
     pub(super) fn call_client(&mut self) {
         let client_tools = &self.calls.client_tools;
-        let mut late = std::mem::take(&mut self.calls.late);
+        let late = &self.calls.late;
         let (mut calls, mut answered) = (Vec::new(), Vec::new());
         for queued in &mut self.calls.queue {
             let Some(tool) = client_tools.own_name(&queued.made.name) else { continue };
             queued.state = CallState::AtClient;
             let (id, input) = (queued.made.id.clone(), queued.made.input.to_string());
-            match late.remove(&id) {
-                Some(outcome) => answered.push((id, outcome)),
+            match late.get(&id) {
+                Some(outcome) => answered.push((id, outcome.clone())),
                 None => calls.push(ClientCall { id, tool: tool.to_owned(), input }),
             }
         }
         for (id, outcome) in answered {
+            self.calls.late.remove(&id);
             self.client_ends(&id, &outcome);
         }
         if calls.is_empty() {
