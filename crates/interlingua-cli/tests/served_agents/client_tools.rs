@@ -25,12 +25,17 @@ pub(crate) enum Loss {
     Shutdown,
 }
 
-pub(crate) const LOSSES: [(&str, Loss); 4] = [
+const LOSSES: [(&str, Loss); 4] = [
     ("a_client_tool", Loss::None),
     ("a_client_tool_of_a_killed_agent", Loss::Agent),
     ("a_client_tool_of_a_killed_server", Loss::Server),
     ("a_client_tool_of_a_stopped_server", Loss::Shutdown),
 ];
+
+/// What can happen to an agent. A model API has no process of its own.
+pub(crate) fn losses(agent: Agent) -> impl Iterator<Item = (&'static str, Loss)> {
+    LOSSES.into_iter().filter(move |(_, loss)| agent.is_program() || *loss != Loss::Agent)
+}
 
 /// The name under which an agent offers a tool of the client to the model.
 fn name(agent: &str, tool: &str) -> String {
@@ -62,8 +67,6 @@ pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
     let call = started[0]["call"].as_str().unwrap().to_owned();
     match loss {
         Loss::None => {}
-        // A model API has no process of its own.
-        Loss::Agent if !agent.is_program() => return,
         Loss::Agent => kill_agent(&served),
         Loss::Server => {
             served.kill();

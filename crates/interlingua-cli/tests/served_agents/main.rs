@@ -74,7 +74,7 @@ fn trials(programs: &Path) -> Vec<Trial> {
             same_story::check(agent, &folder);
             Ok(())
         }));
-        for (name, loss) in client_tools::LOSSES.into_iter() {
+        for (name, loss) in client_tools::losses(agent) {
             let (name, folder) = (format!("{}::{name}", agent.title()), programs.to_owned());
             trials.push(Trial::test(name, move || {
                 client_tools::check(agent, &folder, loss);
