@@ -23,6 +23,8 @@ pub(super) struct ClientCalls {
     received: Vec<Known>,
     /// The answers to calls of an earlier process, which belong to the next turn.
     late_answers: Vec<Event<'static>>,
+    /// The turn waits for the client as soon as the agent's own calls have ended.
+    suspends: bool,
 }
 
 /// A call that is known from one of its two sources.
@@ -40,6 +42,7 @@ impl ClientCalls {
     pub(super) fn forget(&mut self) {
         self.reported.clear();
         self.received.clear();
+        self.suspends = false;
     }
 
     /// The client's own name of a tool that the agent names.
@@ -187,11 +190,23 @@ impl Grammar {
         }
     }
 
+    /// Emits that the turn waits for the client, if that was left for the end of a call.
+    #[inline]
+    pub(super) fn suspend_later(&mut self, emit: Emit<'_>) {
+        if self.client_calls.suspends {
+            let (from_caller, fate) = (self.stream.from_caller, self.stream.event_fate);
+            self.suspend(emit);
+            (self.stream.from_caller, self.stream.event_fate) = (from_caller, fate);
+        }
+    }
+
     /// Emits that the turn waits for the client, if one of the client's calls is open. Returns
-    /// whether it does.
+    /// whether it does. While the agent works on other calls, it does not wait: it is emitted when these
+    /// have ended, since writers rely on no others being open.
     pub(crate) fn suspend(&mut self, emit: Emit<'_>) -> bool {
         let calls = self.calls.open_of_client();
-        if calls.is_empty() {
+        self.client_calls.suspends = !calls.is_empty() && self.calls.has_running();
+        if calls.is_empty() || self.client_calls.suspends {
             return false;
         }
         // What the model was writing has ended, since it waits for a tool.

@@ -298,6 +298,7 @@ impl Grammar {
                 }
                 self.calls.push(event, stream, emit);
                 self.plans.restore(refused, stream, emit);
+                self.suspend_later(emit);
             }
             Data::PlanUpdated(_) => self.plans.push(event, stream, emit),
             Data::PermissionRequested(_) | Data::QuestionAsked(_) => {

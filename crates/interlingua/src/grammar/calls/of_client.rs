@@ -2,7 +2,7 @@
 
 use super::Calls;
 use super::call::{Call, key};
-use crate::event::Executor;
+use crate::event::{Executor, ToolKind};
 use crate::json::Text;
 
 impl Calls {
@@ -40,6 +40,18 @@ impl Calls {
             Some(Call::Closed(_)) => true,
             None => false,
         }
+    }
+
+    /// Whether the agent works on a call of its own. A sub-agent does not count: it may be what waits for
+    /// the client.
+    pub(in crate::grammar) fn has_running(&self) -> bool {
+        self.has_open()
+            && self.calls.values().any(|call| match call {
+                Call::Open(open) => {
+                    open.executor != Executor::Client && open.kind != ToolKind::Task
+                }
+                Call::Closed(_) => false,
+            })
     }
 
     /// The ids of the open calls of the client, in the order in which they started.

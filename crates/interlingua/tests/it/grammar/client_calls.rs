@@ -407,3 +407,40 @@ fn what_an_agent_replays_of_a_call_does_not_end_it() {
     let answer = log.iter().position(|it| matches!(it.event.data, Data::ToolEnded(_))).unwrap();
     assert_eq!(log[answer - 1].event.data.kind(), "turn_started");
 }
+
+/// Writers end a record stream where a turn waits for the client, and rely on no other call being open.
+#[test]
+fn a_turn_waits_for_the_client_when_the_agents_own_calls_have_ended() {
+    let mut session = Session::new();
+    let call =
+        json!({"type": "tool_use", "id": "toolu_0", "name": "Bash", "input": {"command": "ls"}});
+    let message = json!({"id": "m1", "role": "assistant", "content": [call]});
+    session.print(&json!({"type": "assistant", "message": message}));
+    session.report(&[("toolu_1", input())]);
+    let log = &mut session.log;
+    let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
+    let text = input().to_string();
+    let call = ClientCall { native: Some("toolu_1"), tool: "getFormSnapshot", input: &text };
+    session.reader.client_call(&call, None, &mut keep).unwrap();
+    assert!(!session.reader.suspend(None, &mut keep).unwrap());
+    session.report_result("toolu_0");
+    session.answer("toolu_1", "fields");
+    let log = session.end();
+    let kinds: Vec<_> = log.iter().map(|entry| entry.event.data.kind()).collect();
+    let suspended = kinds.iter().position(|kind| *kind == "suspended").unwrap();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "suspended").count(), 1, "{kinds:?}");
+    assert_eq!(
+        kinds.iter().position(|kind| *kind == "tool_ended").unwrap() + 1,
+        suspended,
+        "{kinds:?}"
+    );
+    for to in support::written().filter(|to| to.name != "text") {
+        let written = self::text(to.name, false, &log);
+        assert_eq!(
+            support::rules::violations(to.name, &written),
+            [""; 0],
+            "{}:\n{written}",
+            to.name
+        );
+    }
+}
