@@ -273,3 +273,24 @@ async fn a_relay_token_is_in_no_entry_of_the_log() {
     let record = stage.server.store.load(&id).await.unwrap().unwrap();
     assert!(!serde_json::to_string(&record).unwrap().contains(&run.token));
 }
+
+/// B10: connections of clients that were gone were never released.
+#[tokio::test]
+async fn b10_nothing_is_held_for_a_client_that_is_gone() {
+    let stage = Stage::new().await;
+    let run = stage.run(&json!({"message": "go"})).await;
+    let readers = async || {
+        let metrics = stage.server.get("/metrics").await;
+        let line = metrics.text().lines().find(|line| line.starts_with("interlingua_readers "));
+        line.unwrap().to_owned()
+    };
+    let browser = browser(&stage, &run).await;
+    assert_eq!(readers().await, "interlingua_readers 2");
+    let (session, token) = (run.session.clone(), run.token.clone());
+    drop((browser, run));
+    while readers().await != "interlingua_readers 0" {}
+    let request = json!({"type": "snapshot_request", "requestId": "r1", "instruction": "snapshot"});
+    let dispatch =
+        json!({"type": "relay.dispatch", "sessionId": session, "token": token, "request": request});
+    assert_eq!(stage.relay(&dispatch).await.0, 409, "there is no browser any more");
+}
