@@ -145,7 +145,8 @@ fn read(mut connection: TcpStream) -> String {
 /// The request that a run has ended with.
 fn paused(desk: &Desk) -> (TcpStream, String) {
     let mut run = Run::new(desk, json!([]));
-    run.until("message");
+    // The prompt may be repeated before the agent has begun.
+    while run.until("message")["role"] != "assistant" {}
     let call = Tools::connect(desk).call();
     let request = run.until("snapshot_request");
     assert_eq!(request["instruction"], "all");
