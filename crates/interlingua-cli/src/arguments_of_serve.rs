@@ -68,6 +68,26 @@ pub(crate) struct ServeArguments {
     /// How many seconds a session is kept after its last use.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "604800")]
     pub(crate) ttl: Option<Duration>,
+    /// Serve the agent API too (docs/giselle.md). Its sessions work in folders of their own below this one,
+    /// which is created. It should not be inside of a folder that callers may name (--allow-folder).
+    #[arg(long = "agent-api", value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) agent_api: Option<PathBuf>,
+    /// The agent of the agent API for requests that name none [default: the first one that is allowed].
+    #[arg(long, value_name = "AGENT", requires = "agent_api")]
+    pub(crate) agent_api_agent: Option<String>,
+    /// The permission mode of sessions of the agent API, whose clients cannot decide: what an agent asks
+    /// for in spite of it is denied. It has to be allowed (--allow-mode).
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_parser = ModeName,
+        requires = "agent_api",
+        default_value = "accept-edits"
+    )]
+    pub(crate) agent_api_mode: Mode,
+    /// The address of the relay as browsers reach it [default: from the request, with http].
+    #[arg(long, value_name = "URL", requires = "agent_api")]
+    pub(crate) relay_url: Option<String>,
     /// Which of OpenAI's APIs `openai-api` uses. Compatible servers have `chat`.
     #[arg(long, value_name = "API")]
     pub(crate) api: Option<OpenAiApi>,

@@ -8,6 +8,7 @@ use interlingua_sessions::{SessionId, SessionRecord, Store};
 use tokio::sync::watch;
 
 use crate::Sessions;
+use crate::agent_api::Relay;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::security::{Access, Guard};
@@ -21,6 +22,8 @@ pub(crate) struct App {
     pub(crate) sessions: Arc<dyn Sessions>,
     pub(crate) feeds: Arc<Feeds>,
     pub(crate) guard: Guard,
+    /// The browsers of sessions.
+    pub(crate) relay: Relay,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) settings: Settings,
     /// Becomes true when the server stops, so that readers do not wait any longer.
@@ -49,8 +52,8 @@ impl App {
             metrics: Arc::clone(&metrics),
         };
         let guard = Guard::new(&settings);
-        let (feeds, probed) = (Arc::new(feeds), Mutex::default());
-        Arc::new(Self { sessions, feeds, guard, metrics, settings, stopping, probed })
+        let (feeds, relay, probed) = (Arc::new(feeds), Relay::default(), Mutex::default());
+        Arc::new(Self { sessions, feeds, guard, relay, metrics, settings, stopping, probed })
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

@@ -16,6 +16,7 @@
 //!
 //! This crate knows HTTP, and no agent's protocol. [`Sessions`] runs the sessions.
 
+mod agent_api;
 mod app;
 mod error;
 mod lru;
@@ -34,7 +35,7 @@ pub use routes::Session;
 pub use security::{Scope, Token, TokenKey};
 pub use serve::Server;
 pub use sessions::Sessions;
-pub use settings::{Allowed, Limits, Settings, Streams};
+pub use settings::{AgentApi, Allowed, Limits, Settings, Streams};
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -18,6 +18,8 @@ pub struct Settings {
     pub token_key: Option<TokenKey>,
     /// What callers may request for new sessions, and which stored ones they may prompt.
     pub allowed: Allowed,
+    /// The agent API, which is served if [sandboxes](Allowed::sandboxes) are permitted.
+    pub agent_api: AgentApi,
     /// Names under which the server may be addressed, besides those of the loopback interface.
     pub hosts: Vec<String>,
     /// Origins of pages that may send requests, such as `https://example.com`.
@@ -44,6 +46,21 @@ pub struct Allowed {
     pub folders: Vec<PathBuf>,
     /// The permission modes. A session that names none has the agent's default.
     pub modes: Vec<String>,
+    /// The folder below which sessions of the agent API have folders of their own. No session of another
+    /// interface may begin in it. Without one, the agent API is not served.
+    pub sandboxes: Option<PathBuf>,
+}
+
+/// How the agent API is served: the HTTP contract of the Giselle API.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentApi {
+    /// The agent of requests that name none; the first permitted one unless it is set.
+    pub agent: Option<String>,
+    /// The permission mode of its sessions. What an agent asks for in spite of it is denied, since clients
+    /// of this contract cannot decide.
+    pub mode: Option<String>,
+    /// The address of the relay as browsers reach it. Without it, it is derived from the request.
+    pub relay_url: Option<String>,
 }
 
 /// Limits of what one client can use.
@@ -97,6 +114,7 @@ impl Default for Settings {
             tokens: Vec::new(),
             token_key: None,
             allowed: Allowed::default(),
+            agent_api: AgentApi::default(),
             hosts: Vec::new(),
             origins: Vec::new(),
             limits: Limits::default(),

@@ -13,7 +13,7 @@ use interlingua_agents::agent::ALL;
 use interlingua_agents::api::provider;
 use interlingua_agents::process::adopt_orphans;
 use interlingua_agents::{ClientToolServer, Config};
-use interlingua_server::{Allowed, Server, Settings};
+use interlingua_server::{AgentApi, Allowed, Server, Settings};
 use interlingua_sessions::host::HostLimits;
 use interlingua_sessions::{Durability, Host, MemoryStore, ServerLock, Store};
 use tokio::net::TcpListener;
@@ -83,6 +83,11 @@ fn settings(arguments: &ServeArguments) -> Result<Settings> {
     settings.tokens = tokens.all;
     settings.token_key = tokens.key;
     settings.allowed = allowed(arguments)?;
+    settings.agent_api = AgentApi {
+        agent: arguments.agent_api_agent.clone(),
+        mode: Some(arguments.agent_api_mode.to_string()),
+        relay_url: arguments.relay_url.clone(),
+    };
     settings.hosts.clone_from(&arguments.hosts);
     settings.origins.clone_from(&arguments.origins);
     settings.session_ttl = arguments.ttl;
@@ -107,6 +112,7 @@ fn allowed(arguments: &ServeArguments) -> Result<Allowed> {
         agents,
         folders: folders.into_iter().map(absolute).collect::<Result<_>>()?,
         modes: arguments.modes.iter().map(ToString::to_string).collect(),
+        sandboxes: arguments.agent_api.as_ref().map(std::path::absolute).transpose()?,
     })
 }
 

@@ -10,7 +10,7 @@ use crate::error::ApiError;
 use crate::settings::Limits;
 
 /// Reads a body of JSON.
-pub(super) async fn json<T: DeserializeOwned>(
+pub(crate) async fn json<T: DeserializeOwned>(
     headers: &HeaderMap,
     body: Body,
     limits: &Limits,

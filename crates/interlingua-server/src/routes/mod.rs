@@ -1,6 +1,6 @@
 //! The routes, one file for each subject.
 
-mod body;
+pub(crate) mod body;
 mod commands;
 mod health;
 mod sessions;
@@ -22,7 +22,7 @@ pub use sessions::Session;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::{security, stream};
+use crate::{agent_api, security, stream};
 
 /// All routes with their checks.
 pub(crate) fn router(app: Arc<App>) -> Router {
@@ -37,6 +37,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
+        .merge(agent_api::router())
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), security::check))

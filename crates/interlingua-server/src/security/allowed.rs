@@ -44,6 +44,8 @@ impl Allowed {
     fn check_stored(&self, record: &SessionRecord) -> Result<(), ApiError> {
         self.check_agent(&record.agent)?;
         self.check_mode(record.mode.as_deref())?;
-        folders::check(record.folder.as_deref(), &self.folders)
+        let sandboxes = self.sandboxes.iter();
+        let folders: Vec<_> = self.folders.iter().chain(sandboxes).cloned().collect();
+        folders::check(record.folder.as_deref(), &folders)
     }
 }

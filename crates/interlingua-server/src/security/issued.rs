@@ -14,9 +14,25 @@ const PREFIX: &str = "il1";
 /// Separates this use of the secret from all others.
 const PURPOSE: &[u8] = b"interlingua: tokens of sessions\0";
 
+/// What every token of the relay begins with.
+const RELAY_PREFIX: &str = "ilr1";
+
+/// The purpose of tokens of the relay, which are sent in addresses and do less.
+const RELAY_PURPOSE: &[u8] = b"interlingua: tokens of the relay\0";
+
 /// Issues tokens, and checks them.
 #[derive(Clone)]
-pub struct TokenKey([u8; 64]);
+pub struct TokenKey {
+    sessions: Key,
+    relay: Key,
+}
+
+/// The key of one kind of tokens.
+#[derive(Clone)]
+struct Key {
+    prefix: &'static str,
+    bytes: [u8; 64],
+}
 
 impl std::fmt::Debug for TokenKey {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -27,19 +43,43 @@ impl std::fmt::Debug for TokenKey {
 impl TokenKey {
     /// The key that belongs to a secret.
     pub fn from_secret(secret: &str) -> Self {
-        Self(Sha512::new().chain_update(PURPOSE).chain_update(secret).finalize().into())
+        let key = |prefix, purpose: &[u8]| {
+            let hash = Sha512::new().chain_update(purpose).chain_update(secret);
+            Key { prefix, bytes: hash.finalize().into() }
+        };
+        Self { sessions: key(PREFIX, PURPOSE), relay: key(RELAY_PREFIX, RELAY_PURPOSE) }
     }
 
     /// A token for a session, until a time in milliseconds since 1970.
     pub(crate) fn issue(&self, session: &SessionId, expires_at: u64) -> String {
-        let content = format!("{PREFIX}.{session}.{expires_at}");
+        self.sessions.issue(session, expires_at)
+    }
+
+    /// The session of a token, if it is one of ours and has not expired.
+    pub(crate) fn session(&self, token: &str, now_ms: u64) -> Option<SessionId> {
+        self.sessions.verify(token, now_ms).map(|(session, _)| session)
+    }
+
+    /// A token for the relay of a session, which does nothing else.
+    pub(crate) fn issue_for_relay(&self, session: &SessionId, expires_at: u64) -> String {
+        self.relay.issue(session, expires_at)
+    }
+
+    /// The session of a token for the relay, and when the token expires.
+    pub(crate) fn relay_session(&self, token: &str, now_ms: u64) -> Option<(SessionId, u64)> {
+        self.relay.verify(token, now_ms)
+    }
+}
+
+impl Key {
+    fn issue(&self, session: &SessionId, expires_at: u64) -> String {
+        let content = format!("{}.{session}.{expires_at}", self.prefix);
         let signature = self.sign(&content).finalize().into_bytes();
         let hex: String = signature.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{content}.{hex}")
     }
 
-    /// The session of a token, if it is one of ours and has not expired.
-    pub(crate) fn session(&self, token: &str, now_ms: u64) -> Option<SessionId> {
+    fn verify(&self, token: &str, now_ms: u64) -> Option<(SessionId, u64)> {
         let (content, signature) = token.rsplit_once('.')?;
         let signature = from_hex(signature)?;
         // It is compared in a time that does not depend on it, before anything of it is used.
@@ -47,12 +87,12 @@ impl TokenKey {
         let (prefix, rest) = content.split_once('.')?;
         let (session, expires_at) = rest.split_once('.')?;
         let expires_at: u64 = expires_at.parse().ok()?;
-        (prefix == PREFIX && now_ms < expires_at).then_some(())?;
-        SessionId::new(session).ok()
+        (prefix == self.prefix && now_ms < expires_at).then_some(())?;
+        Some((SessionId::new(session).ok()?, expires_at))
     }
 
     fn sign(&self, content: &str) -> Hmac<Sha256> {
-        let mac = Hmac::<Sha256>::new(&self.0.into());
+        let mac = Hmac::<Sha256>::new(&self.bytes.into());
         mac.chain_update(content)
     }
 }
@@ -82,6 +122,21 @@ mod tests {
         assert_eq!(key.session(&token, 999), Some(session));
         assert_eq!(key.session(&token, 1000), None, "it has expired");
         assert_eq!(TokenKey::from_secret("other").session(&token, 0), None);
+    }
+
+    #[test]
+    fn a_token_of_the_relay_is_for_the_relay_alone() {
+        let key = TokenKey::from_secret("secret");
+        let session = SessionId::new("s").unwrap();
+        let (own, relay) = (key.issue(&session, 1000), key.issue_for_relay(&session, 1000));
+        assert_eq!(key.relay_session(&relay, 999), Some((session, 1000)));
+        assert_eq!(key.relay_session(&relay, 1000), None, "it has expired");
+        assert_eq!((key.session(&relay, 0), key.relay_session(&own, 0)), (None, None));
+        let renamed = relay.replacen(RELAY_PREFIX, PREFIX, 1);
+        assert_eq!((key.session(&renamed, 0), key.relay_session(&renamed, 0)), (None, None));
+        for end in 0..relay.len() {
+            assert_eq!(key.relay_session(&relay[..end], 0), None, "{end}");
+        }
     }
 
     #[test]

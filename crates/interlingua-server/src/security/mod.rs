@@ -23,6 +23,7 @@ pub use issued::TokenKey;
 pub(crate) use token::Access;
 pub use token::{Scope, Token};
 
+use crate::agent_api;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::lru::Lru;
@@ -100,6 +101,14 @@ impl Guard {
         self.token_key.as_ref()?.session(token, (self.clock)())
     }
 
+    /// The session of a token for the relay, when the token expires, and whether it may be used again now.
+    pub(crate) fn relay_session(&self, token: &str) -> Option<(SessionId, u64, bool)> {
+        let (session, expires_at) =
+            self.token_key.as_ref()?.relay_session(token, (self.clock)())?;
+        let is_within_rate = self.take_of_issued(&session);
+        Some((session, expires_at, is_within_rate))
+    }
+
     /// All issued tokens of a session share a rate.
     fn take_of_issued(&self, session: &SessionId) -> bool {
         let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,18 +119,20 @@ impl Guard {
     }
 }
 
-/// Paths that answer without a token.
+/// Paths that answer without a token, or check one of their own.
 fn is_public(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz")
+    matches!(path, "/healthz" | "/readyz") || agent_api::is_relay(path)
 }
 
 /// Checks a request, and adds the headers that every response has.
 pub(crate) async fn check(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let is_head = request.method() == Method::HEAD;
+    let is_agent_api = agent_api::is_path(request.uri().path());
     let mut response = match admit(&app, request) {
         Ok(Admitted::Request(request)) => next.run(*request).await,
         Ok(Admitted::Preflight) => app.guard.origins.preflight(),
+        Err(error) if is_agent_api => agent_api::rejected(error),
         Err(error) => error.into_response(),
     };
     // The answer to `HEAD` has no body. Clients that see a type parse one, and fail.
@@ -148,6 +159,7 @@ fn admit(app: &App, mut request: Request) -> Result<Admitted, ApiError> {
     guard.origins.check_host(request.headers(), request.uri())?;
     guard.origins.check_origin(request.headers())?;
     let is_preflight = request.method() == Method::OPTIONS
+        && !agent_api::is_relay(request.uri().path())
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     if is_preflight {
         return Ok(Admitted::Preflight);

@@ -31,6 +31,42 @@ pub(crate) struct Feeds {
     pub(crate) metrics: Arc<Metrics>,
 }
 
+impl Feeds {
+    /// The writer at a position of a log: a cached one, or one that replays the log.
+    pub(crate) async fn writer_at(
+        &self,
+        record: &SessionRecord,
+        form: Form,
+        position: u64,
+    ) -> Result<Writer, ApiError> {
+        let Self { store, writers, metrics, .. } = self;
+        let key = WriterKey::new(record, form);
+        let Placed { position: mut at, mut writer } = match writers.nearest(&key, position, metrics)
+        {
+            Some(placed) => placed,
+            None => {
+                let first = key.first_writer(form.dialect);
+                let writer = first
+                    .map_err(|error| ApiError::bad_request("unknown_dialect", error.to_string()))?;
+                Placed { position: 0, writer }
+            }
+        };
+        while at < position {
+            let page = store.read(&record.id, at, REPLAY_PAGE).await?;
+            let skipped = page.next.min(position) - at;
+            if skipped == 0 {
+                break;
+            }
+            for line in lines(first_lines(&page.lines, skipped)) {
+                writer.advance(parse(line, &record.id, at)?.borrowed());
+                at += 1;
+            }
+            tokio::task::consume_budget().await;
+        }
+        Ok(writer)
+    }
+}
+
 /// A reader of a log.
 pub(crate) struct Feed {
     feeds: Arc<Feeds>,
@@ -254,31 +290,7 @@ impl Feed {
         if let Some(writer) = self.writer.take() {
             return Ok(writer);
         }
-        let Feeds { store, writers, metrics, .. } = &*self.feeds;
-        let Placed { position: mut at, mut writer } =
-            match writers.nearest(&self.key, self.position, metrics) {
-                Some(placed) => placed,
-                None => {
-                    let first = self.key.first_writer(self.form.dialect);
-                    let writer = first.map_err(|error| {
-                        ApiError::bad_request("unknown_dialect", error.to_string())
-                    })?;
-                    Placed { position: 0, writer }
-                }
-            };
-        while at < self.position {
-            let page = store.read(&self.record.id, at, REPLAY_PAGE).await?;
-            let skipped = page.next.min(self.position) - at;
-            if skipped == 0 {
-                break;
-            }
-            for line in lines(first_lines(&page.lines, skipped)) {
-                writer.advance(parse(line, &self.record.id, at)?.borrowed());
-                at += 1;
-            }
-            tokio::task::consume_budget().await;
-        }
-        Ok(writer)
+        self.feeds.writer_at(&self.record, self.form, self.position).await
     }
 
     /// Keeps the writer for the next reader.
@@ -308,7 +320,7 @@ impl Limit {
 }
 
 /// Parses a stored entry. What is wrong with it is not logged, since it may quote the entry.
-fn parse(line: &[u8], id: &SessionId, number: u64) -> Result<Entry, ApiError> {
+pub(crate) fn parse(line: &[u8], id: &SessionId, number: u64) -> Result<Entry, ApiError> {
     serde_json::from_slice(line).map_err(|_| {
         let problem = format!("entry {number} of the session {id} cannot be read");
         ApiError::internal("a stored entry", &problem)

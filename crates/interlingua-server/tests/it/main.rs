@@ -1,6 +1,7 @@
 //! The server over real connections.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+mod agent_api;
 mod bad_input;
 mod catch_up;
 mod commands;

@@ -70,6 +70,11 @@ async fn nothing_secret_is_logged() {
     let origin =
         server.request(Method::GET, "/v1/sessions").header("origin", "http://secret-origin");
     assert_eq!(origin.send().await.unwrap().status(), 403);
+    let relay = "/agent-api/relay?sessionId=secret-session&token=secret-token";
+    assert_eq!(server.get(relay).await.status, 401);
+    let respond =
+        json!({"type": "relay.respond", "sessionId": "s", "token": "secret-token", "response": {}});
+    assert_eq!(server.post("/agent-api/relay", &respond).await.status, 401);
     let keyed = [("idempotency-key", "secret-key")];
     for body in [
         json!({"type": "prompt", "text": "secret-prompt"}),

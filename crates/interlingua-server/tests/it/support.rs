@@ -8,7 +8,7 @@ use interlingua::dialect::{self, Dialect, EncodeOptions, Written};
 use interlingua::event::{Event, Notice};
 use interlingua::json::Text;
 use interlingua::{Entry, EntryRef, Exit, Origin, ReadOptions, Reader, Source, Writer};
-use interlingua_server::{Allowed, Scope, Server, Settings, Token};
+use interlingua_server::{Allowed, Scope, Server, Sessions, Settings, Token};
 use interlingua_sessions::{
     Clock, Commit, Fence, MemoryStore, Patch, SessionId, SessionRecord, State, Store,
 };
@@ -73,6 +73,16 @@ pub(crate) async fn serve_store(
     hands: Hands,
     change: impl FnOnce(&mut Settings),
 ) -> Running {
+    let sessions = StoredSessions { store: Arc::clone(&store), clock: hands.clock() };
+    serve_sessions(Arc::new(sessions), store, hands, change).await
+}
+
+pub(crate) async fn serve_sessions(
+    sessions: Arc<dyn Sessions>,
+    store: Arc<dyn Store>,
+    hands: Hands,
+    change: impl FnOnce(&mut Settings),
+) -> Running {
     let mut settings = Settings::default();
     settings.clock = hands.clock();
     settings.tokens = vec![Token::new(ADMIN, Scope::Admin)];
@@ -81,11 +91,11 @@ pub(crate) async fn serve_store(
         agents: vec!["codex".to_owned()],
         folders: Vec::new(),
         modes: vec!["default".to_owned()],
+        sandboxes: None,
     };
     change(&mut settings);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let sessions = Arc::new(StoredSessions { store: Arc::clone(&store), clock: hands.clock() });
     let server = Server::new(sessions, settings);
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(server.run(listener, async {

@@ -18,11 +18,15 @@ pub(crate) struct StoredSessions {
 impl Sessions for StoredSessions {
     fn create(&self, request: NewSession) -> Answer<'_, SessionRecord> {
         Box::pin(async move {
-            let id = match &request.key {
-                Some(key) => SessionId::new(format!("created-{}", key.as_str()))?,
-                None => SessionId::random()?,
+            let id = match (&request.key, &request.owner) {
+                (Some(key), Some(owner)) => SessionId::new(format!("{owner}-{}", key.as_str()))?,
+                (Some(key), None) => SessionId::new(format!("created-{}", key.as_str()))?,
+                (None, _) => SessionId::random()?,
             };
             if let Some(record) = self.store.load(&id).await? {
+                if record.agent != request.agent {
+                    return Err(Error::KeyReused(id.into()));
+                }
                 return Ok(record);
             }
             let record = SessionRecord {
@@ -30,6 +34,7 @@ impl Sessions for StoredSessions {
                 model: request.model,
                 mode: request.mode,
                 metadata: request.metadata,
+                tools: request.tools,
                 owner: request.owner,
                 continues: request.continues,
                 ttl_ms: request.ttl.and_then(|ttl| u64::try_from(ttl.as_millis()).ok()),
@@ -85,7 +90,9 @@ impl Sessions for StoredSessions {
 fn take_effect(state: &State, command: Command) -> (Option<CommandState>, Option<State>) {
     let is_pending = |wanted: &str| match state {
         State::Waiting { waiting } => waiting.iter().any(|waiting| match waiting {
-            Waiting::Decision { request } | Waiting::Answer { request } => request == wanted,
+            Waiting::Decision { request }
+            | Waiting::Answer { request }
+            | Waiting::ClientTool { request, .. } => request == wanted,
             _ => false,
         }),
         _ => false,

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a message tells what was wrong")]
 
 mod access;
+mod agent_api;
 mod at_a_terminal;
 mod closing;
 mod corruption;

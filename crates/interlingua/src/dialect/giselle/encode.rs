@@ -363,7 +363,12 @@ fn request(call: &Text<'_>, name: &Text<'_>, input: Option<&Json<'_>>, out: &mut
     let mut record = out.record(if snapshot { "snapshot_request" } else { "execute_request" });
     record.text("requestId", call);
     if snapshot {
-        record.json_if("instruction", input.instruction.as_ref());
+        // Clients reject a request without an instruction.
+        let is_text = |it: &&Json<'_>| it.as_text().is_some_and(|text| !text.is_empty());
+        match input.instruction.as_ref().filter(is_text) {
+            Some(instruction) => record.json("instruction", instruction),
+            None => record.raw("instruction", "\"snapshot\""),
+        };
         record.json_if("document", input.document.as_ref());
     } else {
         record.json_if("actions", input.actions.as_ref());

@@ -265,3 +265,18 @@ fn consecutive_blocks_are_separate_messages() {
         ]
     );
 }
+
+/// Clients reject a request without an instruction, with which agents need not call the tool.
+#[test]
+fn a_snapshot_request_has_an_instruction() {
+    for input in ["{}", r#"{"instruction":""}"#, r#"{"instruction":5}"#] {
+        let call = format!(
+            r#"{{"type":"tool_use","id":"r1","name":"getFormSnapshot","input":{input},"executor":"client"}}"#
+        );
+        let waits = r#"{"type":"result","subtype":"waiting_for_client","is_error":false}"#;
+        let events = events_of("yume", &[&call, waits]);
+        let lines: Vec<_> = events.iter().map(String::as_str).collect();
+        let records = written("events", &lines).records();
+        assert_eq!(records, [serde_json::from_str::<Value>(REQUEST).unwrap()], "{input}");
+    }
+}

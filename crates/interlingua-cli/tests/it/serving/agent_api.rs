@@ -1,0 +1,190 @@
+//! The agent API with a host: a script plays Claude Code, and the test calls the tools in its place.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use crate::http::{Response, send};
+
+/// Notes how it was configured. To the prompt `fill`, it waits at the pipe `go`, leaves a file and says
+/// `Done.`; what it gets instead when it is started again, it repeats in part.
+const FILLER: &str = r#"#!/bin/sh
+while [ $# -gt 0 ]; do
+  [ "$1" = --mcp-config ] && cp "$2" "$HOME/tools.json"
+  shift
+done
+say() { echo '{"type":"assistant","message":{"id":"m'$$'","role":"assistant","content":[{"type":"text","text":"'"$1"'"}]},"session_id":"s1","uuid":"u'$$'"}'; }
+end() { echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"","session_id":"s1","uuid":"r'$$'"}'; }
+while read -r line; do
+  case $line in *'"type":"user"'*) ;; *) continue;; esac
+  echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i'$$'"}'
+  case $line in
+    *colour-4711*) say 'It knows.'; end;;
+    *) say 'I fill.'; read -r _ < "$HOME/go"; mkdir -p artifacts; printf hi > artifacts/note.txt; say 'Done.'; end;;
+  esac
+done
+"#;
+
+fn desk() -> Desk {
+    let mut desk = Desk::with_agent(FILLER, "claude");
+    mknodat(CWD, desk.path("go"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    std::fs::create_dir(desk.path("bin")).unwrap();
+    let program = desk.path("bin/claude");
+    std::fs::copy(desk.path("agent"), &program).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    desk.agent = "claude".to_owned();
+    desk.arguments = vec!["--agent-api".to_owned(), desk.path("sandboxes").display().to_string()];
+    desk.start();
+    desk
+}
+
+/// A run whose records are read as they arrive.
+struct Run {
+    response: Response,
+    buffer: String,
+}
+
+impl Run {
+    fn new(desk: &Desk, results: Value) -> Self {
+        let body = json!({"type": "agent.run", "chat_id": "c", "message": "fill", "agent_type": "claude",
+                          "snapshot_id": "any", "tool_results": results});
+        let address = desk.address.get().unwrap();
+        let response = send(&address, "POST", "/agent-api/run", None, Some(&body)).unwrap();
+        assert_eq!(response.status, 200);
+        Self { response, buffer: String::new() }
+    }
+
+    fn next(&mut self) -> Option<Value> {
+        while !self.buffer.contains('\n') {
+            self.buffer += &String::from_utf8(self.response.chunk().unwrap()?).unwrap();
+        }
+        let (line, rest) = self.buffer.split_once('\n').unwrap();
+        let record = serde_json::from_str(line).unwrap();
+        self.buffer = rest.to_owned();
+        Some(record)
+    }
+
+    fn until(&mut self, kind: &str) -> Value {
+        loop {
+            let record = self.next().expect("the run has ended");
+            if record["type"] == kind {
+                return record;
+            }
+        }
+    }
+
+    fn rest(mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.next()).collect()
+    }
+}
+
+/// The agent's side of the tools of the client: an MCP client that does as little as it may.
+struct Tools {
+    address: String,
+    path: String,
+    authorization: String,
+    session: String,
+}
+
+impl Tools {
+    fn connect(desk: &Desk) -> Self {
+        let config = std::fs::read(desk.path("tools.json")).unwrap();
+        let config: Value = serde_json::from_slice(&config).unwrap();
+        let server = &config["mcpServers"]["interlingua"];
+        let url = server["url"].as_str().unwrap().strip_prefix("http://").unwrap();
+        let (address, path) = url.split_once('/').unwrap();
+        let authorization = server["headers"]["Authorization"].as_str().unwrap().to_owned();
+        let (address, path) = (address.to_owned(), format!("/{path}"));
+        let mut tools = Self { address, path, authorization, session: String::new() };
+        let begun = tools.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        }}));
+        let begun = read(begun);
+        let named = begun.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("mcp-session-id").then(|| value.trim().to_owned())
+        });
+        tools.session = format!("mcp-session-id: {}\r\n", named.expect("no session"));
+        read(tools.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})));
+        tools
+    }
+
+    /// Sends a message; the response is read later.
+    fn send(&self, message: &Value) -> TcpStream {
+        let Self { address, path, authorization, session } = self;
+        let mut connection = TcpStream::connect(address).unwrap();
+        let body = message.to_string();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: {authorization}\r\n{session}\
+             accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        connection.write_all(head.as_bytes()).unwrap();
+        connection
+    }
+
+    fn call(&self) -> TcpStream {
+        self.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+            "name": "getFormSnapshot", "arguments": {"instruction": "all"},
+        }}))
+    }
+}
+
+/// A whole response.
+fn read(mut connection: TcpStream) -> String {
+    let mut response = String::new();
+    connection.read_to_string(&mut response).unwrap();
+    response
+}
+
+/// The request that a run has ended with.
+fn paused(desk: &Desk) -> (TcpStream, String) {
+    let mut run = Run::new(desk, json!([]));
+    // The prompt may be repeated before the agent has begun.
+    while run.until("message")["role"] != "assistant" {}
+    let call = Tools::connect(desk).call();
+    let request = run.until("snapshot_request");
+    assert_eq!(request["instruction"], "all");
+    assert_eq!(run.rest(), [Value::Null; 0], "the request is the end");
+    (call, request["requestId"].as_str().unwrap().to_owned())
+}
+
+fn results(id: &str) -> Value {
+    let output = json!({"type": "json", "value": {"fields": [{"label": "colour-4711"}]}});
+    json!([{"toolCallId": id, "toolName": "getFormSnapshot", "output": output}])
+}
+
+#[test]
+fn seed_001_round_trip() {
+    let desk = desk();
+    let (call, id) = paused(&desk);
+    let run = Run::new(&desk, results(&id));
+    let answered = read(call);
+    assert_eq!(answered.matches("colour-4711").count(), 1, "{answered}");
+    std::fs::write(desk.path("go"), "\n").unwrap();
+    let records = run.rest();
+    let kinds: Vec<_> = records.iter().map(|record| record["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["relay.session", "sandbox", "message", "result", "artifact"]);
+    assert_eq!(records[2]["content"], "Done.");
+    assert_eq!(records[4]["path"], "./artifacts/note.txt");
+    let path = "/agent-api/files?chat_id=c&path=./artifacts/note.txt";
+    assert_eq!(desk.request("GET", path, None, None).text(), "hi");
+}
+
+#[test]
+fn a_server_that_is_killed_during_a_pause_resumes_the_agent() {
+    let mut desk = desk();
+    let (_call, id) = paused(&desk);
+    desk.kill();
+    desk.until_no_process();
+    desk.start();
+    let records = Run::new(&desk, results(&id)).rest();
+    let last: Vec<_> = records.iter().rev().take(2).collect();
+    assert_eq!((&last[0]["type"], &last[0]["status"]), (&json!("result"), &json!("success")));
+    assert_eq!(last[1]["content"], "It knows.");
+}

@@ -1,0 +1,224 @@
+//! `POST /agent-api/run`: finds the session, decides what the request means, and streams the run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use interlingua_sessions::host::{Command, NewSession, WhilePending};
+use interlingua_sessions::{
+    Acknowledgement, ClientTool, CommandState, Error, IdempotencyKey, SessionId, SessionRecord,
+};
+
+use super::calls::Calls;
+use super::problem::Problem;
+use super::request::{RunRequest, Subject};
+use super::run_stream::{self, Part, Prelude};
+use super::{Enabled, sandbox};
+use crate::app::App;
+use crate::routes::body;
+use crate::security::Access;
+
+/// How long a session is kept after its last use.
+const TTL: Duration = Duration::from_secs(600);
+
+/// How long a token for the relay is valid: as long as a call waits for its answer.
+const RELAY_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
+pub(super) async fn run(
+    State(app): State<Arc<App>>,
+    Extension(access): Extension<Access>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    access.require_many_sessions()?;
+    let enabled = Enabled::of(&app)?;
+    let body = body::json(&headers, body, &app.settings.limits).await?;
+    let request = RunRequest::parse(body)?;
+    let record = session(&app, &enabled, &access, &request).await?;
+    let (sandbox, folder) = sandbox::of(enabled.folder, &record)
+        .ok_or_else(|| Problem::not_found("There is no such session of this interface."))?;
+    app.settings.allowed.check_session(&record).await?;
+    let prelude = prelude(&app, &enabled, &headers, &record, sandbox)?;
+    let key = idempotency_key(&headers)?;
+    let part = act(&app, &record, request, key).await?;
+    Ok(run_stream::response(&app, record, folder, prelude, part))
+}
+
+/// The session of a request. That of a chat is created if there is none.
+async fn session(
+    app: &App,
+    enabled: &Enabled<'_>,
+    access: &Access,
+    request: &RunRequest,
+) -> Result<SessionRecord, Problem> {
+    let owner = access.owner();
+    let (key, sandbox, chat) = match &request.subject {
+        Subject::Session(id) => {
+            let known = app.session(access, id).await.map_err(|_| {
+                Problem::not_found(
+                    "There is no such session: it has expired, or never existed. Send the message without `session_id`.",
+                )
+            })?;
+            return fits(enabled, known, request);
+        }
+        Subject::Chat(chat) => {
+            let digest = sandbox::digest(&["chat", chat]);
+            let key = IdempotencyKey::new(format!("agent-api-{digest}"))?;
+            (Some(key), format!("sbx_{digest}"), Some(&**chat))
+        }
+        Subject::New => (None, format!("sbx_{}", SessionId::random()?), None),
+    };
+    let sandbox = request.sandbox.clone().unwrap_or(sandbox);
+    let agent = match (&request.agent, enabled.agent) {
+        (Some(agent), _) | (None, Some(agent)) => agent.clone(),
+        (None, None) => return Err(Problem::invalid("`agent_type` is missing: name an agent.")),
+    };
+    let allowed = &app.settings.allowed;
+    if allowed.check_agent(&agent).is_err() {
+        return Err(Problem::invalid(
+            "`agent_type` is not allowed: name one that the server permits.",
+        ));
+    }
+    let mode = enabled.mode.clone();
+    allowed.check_mode(mode.as_deref())?;
+    let new = NewSession {
+        agent,
+        key,
+        folder: Some(sandbox::create(enabled.folder, owner, &sandbox).await?),
+        mode,
+        metadata: sandbox::metadata(&sandbox, chat),
+        tools: ClientTool::form(),
+        owner: owner.map(str::to_owned),
+        ttl: Some(TTL),
+        ..NewSession::default()
+    };
+    app.sessions.create(new).await.map_err(|error| match error {
+        Error::KeyReused(_) => Problem::conflict(
+            "The chat was begun with another agent or sandbox: use those, or another `chat_id`.",
+        ),
+        error => error.into(),
+    })
+}
+
+/// Checks that a follow-up names the agent and the sandbox that its session has.
+fn fits(
+    enabled: &Enabled<'_>,
+    record: SessionRecord,
+    request: &RunRequest,
+) -> Result<SessionRecord, Problem> {
+    let own = sandbox::of(enabled.folder, &record);
+    let has_other =
+        |own: &str, named: &Option<String>| named.as_deref().is_some_and(|it| it != own);
+    match own {
+        Some((own, _)) if has_other(&own, &request.sandbox) => {
+            Err(Problem::conflict("The session works in another sandbox: name that one, or none."))
+        }
+        _ if has_other(&record.agent, &request.agent) => {
+            Err(Problem::conflict("The session has another agent: name that one, or none."))
+        }
+        _ => Ok(record),
+    }
+}
+
+/// What the first lines of a run state.
+fn prelude(
+    app: &App,
+    enabled: &Enabled<'_>,
+    headers: &HeaderMap,
+    record: &SessionRecord,
+    sandbox: String,
+) -> Result<Prelude, Problem> {
+    let Some(key) = &app.settings.token_key else {
+        let message = "This server issues no relay tokens: it has no secret to sign them with.";
+        return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message));
+    };
+    let expires_at = app.settings.now_ms().saturating_add(RELAY_TTL_MS);
+    let token = key.issue_for_relay(&record.id, expires_at);
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let url = enabled.relay_url.clone().unwrap_or_else(|| format!("http://{host}/agent-api/relay"));
+    Ok(Prelude { url, session: record.id.to_string(), token, expires_at, sandbox })
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    Ok(Some(IdempotencyKey::new(key.to_str().unwrap_or_default())?))
+}
+
+/// Does what a request means, and returns the part of the log that is its run.
+///
+/// It is a resume if something waits, and the results answer it. Without anything that waits, a result
+/// belongs to a turn that goes on or has ended: a turn that goes on is shown, and otherwise the message is
+/// a prompt. A message while something waits supersedes it.
+async fn act(
+    app: &App,
+    record: &SessionRecord,
+    request: RunRequest,
+    key: Option<IdempotencyKey>,
+) -> Result<Part, Problem> {
+    let calls = Calls::read(app.store(), &record.id).await?;
+    let matching = |id: &str| request.results.iter().rev().find(|result| result.tool_call_id == id);
+    let answers: Vec<_> = calls
+        .waiting()
+        .filter_map(|call| Some((call.id.clone(), matching(&call.id)?.given(call.tool))))
+        .collect();
+    if !answers.is_empty() {
+        for (id, given) in &answers {
+            answer(app, &record.id, given.clone().command(id)).await?;
+        }
+        let paused = answers.iter().filter_map(|(id, _)| calls.paused_at(id)).max();
+        let begin = paused.unwrap_or(calls.next);
+        let rest = calls.waiting().filter(|call| matching(&call.id).is_none());
+        let rest: Vec<_> = rest.cloned().collect();
+        return Ok(match rest.is_empty() {
+            true => Part::from(begin, calls.next),
+            // The client answers these next.
+            false => Part::still_waiting(begin, calls.next, &rest),
+        });
+    }
+    let waits = calls.waiting().next();
+    if let (Some(waits), Some(last)) = (waits, request.results.last())
+        && calls.paused_at(&last.tool_call_id).is_none()
+    {
+        return Err(Problem::conflict(format!("Missing tool result for {}", waits.id)));
+    }
+    let named = request.results.last().map(|last| &*last.tool_call_id);
+    let may_join = named.is_some() || matches!(request.subject, Subject::Session(_));
+    // Its calls were answered at the relay, or by a request whose response was lost.
+    if waits.is_none()
+        && may_join
+        && let Some(begin) = calls.pause_of_running(&request.message, named)
+    {
+        return Ok(Part::from(begin, calls.next));
+    }
+    // Sent again with its key, a prompt is found wherever it is.
+    let from = if key.is_some() { 0 } else { calls.next };
+    let key = match key {
+        Some(key) => key,
+        None => IdempotencyKey::new(format!("agent-api-{}", SessionId::random()?))?,
+    };
+    let command = Command::Prompt {
+        text: request.message,
+        while_pending: WhilePending::Supersede,
+        joins: false,
+    };
+    accepted(app.sessions.command(&record.id, key.clone(), command.clone()).await?)?;
+    Ok(Part::of_prompt(from, key, command))
+}
+
+/// Answers a call. The same answer has the same key, so that sending it again does nothing more.
+pub(super) async fn answer(app: &App, id: &SessionId, command: Command) -> Result<(), Problem> {
+    let body = serde_json::to_string(&command).unwrap_or_default();
+    let key = IdempotencyKey::new(format!("agent-api-answer-{}", sandbox::digest(&[&body])))?;
+    accepted(app.sessions.command(id, key, command).await?)
+}
+
+fn accepted(acknowledgement: Acknowledgement) -> Result<(), Problem> {
+    match acknowledgement.state {
+        CommandState::Refused { reason } => Err(Problem::conflict(reason)),
+        _ => Ok(()),
+    }
+}

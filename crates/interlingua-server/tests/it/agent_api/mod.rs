@@ -1,0 +1,7 @@
+//! The agent API over real connections. The tests write what the agent does.
+
+mod files;
+mod relay;
+mod resuming;
+mod runs;
+mod stage;
