@@ -202,6 +202,13 @@ enum Work {
     Files { folder: Arc<PathBuf>, names: Vec<OsString> },
 }
 
+/// The names in a folder, which may be many.
+#[derive(Default)]
+struct Entries {
+    folders: Vec<Box<OsStr>>,
+    files: Vec<Box<OsStr>>,
+}
+
 impl Walk<'_> {
     /// Works until nothing is left to do.
     fn run(&self, visit: &mut dyn FnMut(&Path)) {
@@ -226,7 +233,7 @@ impl Walk<'_> {
         above: Option<Arc<Rules>>,
         visit: &mut dyn FnMut(&Path),
     ) {
-        let (mut entries, mut present) = (Vec::new(), Present::default());
+        let (mut entries, mut present) = (Entries::default(), Present::default());
         let read = self.place.visit_below(folder, &mut |name, kind| {
             match name.to_str() {
                 Some(GITIGNORE) => present.gitignore = true,
@@ -237,8 +244,10 @@ impl Walk<'_> {
                 }
                 _ => {}
             }
-            if kind != Kind::Other {
-                entries.push((name.to_owned(), kind == Kind::Folder));
+            match kind {
+                Kind::Folder => entries.folders.push(name.into()),
+                Kind::Other => {}
+                _ => entries.files.push(name.into()),
             }
             self.progress.count()
         });
@@ -254,17 +263,16 @@ impl Walk<'_> {
             .progress
             .rules
             .within(above, &path, present, &|name| self.place.open_below(&folder.join(name)));
-        let (mut folders, mut names) = (Vec::new(), Vec::new());
-        for (name, is_folder) in entries {
-            path.push(&name);
-            let is_wanted = self.wants(&path, &name, is_folder, rules.as_deref());
-            path.pop();
-            match (is_wanted, is_folder) {
-                (false, _) => {}
-                (true, true) => folders.push(name),
-                (true, false) => names.push(name),
-            }
-        }
+        let mut wanted = |names: Vec<Box<OsStr>>, is_folder| {
+            let names = names.into_iter().filter(|name| {
+                path.push(&**name);
+                let is_wanted = self.wants(&path, name, is_folder, rules.as_deref());
+                path.pop();
+                is_wanted
+            });
+            names.map(OsString::from).collect::<Vec<_>>()
+        };
+        let (folders, mut names) = (wanted(entries.folders, true), wanted(entries.files, false));
         let own = names.split_off(names.len().saturating_sub(FILES_AT_ONCE));
         let folders = folders.into_iter().map(|name| Work::Folder {
             parent: folder.clone(),
