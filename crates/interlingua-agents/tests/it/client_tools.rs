@@ -1,6 +1,8 @@
 //! Tools that the client runs. A shell script plays Claude Code, and the test calls the tools in its
 //! place.
 
+mod long_results;
+
 use std::sync::Arc;
 use std::time::Duration;
 
