@@ -2,6 +2,7 @@
 //! place.
 
 mod long_results;
+mod overhead;
 
 use std::sync::Arc;
 use std::time::Duration;
