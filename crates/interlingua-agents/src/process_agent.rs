@@ -12,6 +12,7 @@ mod client_calls;
 mod commands;
 mod ending;
 mod epoch;
+mod long_results;
 mod outlets;
 mod redactions;
 mod requests;
@@ -43,6 +44,7 @@ use crate::session::{
 use crate::watch::Observation;
 use client_calls::ClientCalls;
 use epoch::Epoch;
+use long_results::LongResults;
 use outlets::Outlets;
 
 /// How often the size of the unread output is checked while the consumer takes nothing.
@@ -137,6 +139,7 @@ struct Live {
     input_requests: Option<mpsc::UnboundedSender<InputRequest>>,
     pending: PendingRequests,
     client_calls: Option<ClientCalls>,
+    long_results: LongResults,
     record: Option<Recorder>,
     redactor: Redactor,
     max_unread: u64,
@@ -221,6 +224,7 @@ impl Live {
             input_requests,
             pending: PendingRequests::default(),
             client_calls: client_tools.map(ClientCalls::new).transpose()?,
+            long_results: LongResults::default(),
             record,
             redactor,
             max_unread,
@@ -357,6 +361,8 @@ impl Live {
             result.outcome.to_event(&result.call, redact)
         });
         self.reader.answer_with_next_turn(answers.collect());
+        let mut prompt = prompt.clone();
+        prompt.results = self.long_results.shown_late(&prompt.results);
         let text = prompt.written();
         self.call_driver(|driver, steps| {
             let is_placed = prompt.only_resumes() && driver.resume(&prompt.results, &text, steps);

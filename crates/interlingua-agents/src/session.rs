@@ -34,6 +34,7 @@ pub use deadlines::Deadlines;
 pub(crate) use deadlines::{Clock, Due, Limit};
 pub use entries::Entries;
 pub(crate) use entries::{ConsumerChange, Outbox};
+pub(crate) use late_results::LONGEST_RESULT;
 pub use late_results::{CallOutcome, LateResult};
 pub(crate) use prompts::PromptQueue;
 pub use prompts::{Prompt, Receipt};

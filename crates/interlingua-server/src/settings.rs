@@ -66,8 +66,10 @@ pub struct AgentApi {
 /// Limits of what one client can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The size of a request's body, except for translations.
+    /// The size of a request's body, except for commands and translations.
     pub body_bytes: usize,
+    /// The size of the body of a command. The answer of a client's tool may be long.
+    pub command_bytes: usize,
     /// The size of the body of a translation. It is not kept in memory.
     pub translate_bytes: u64,
     /// How long the body of a translation may be silent.
@@ -133,6 +135,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 4 * 1024 * 1024,
+            command_bytes: 16 * 1024 * 1024,
             translate_bytes: 1024 * 1024 * 1024,
             translate_silence: Duration::from_secs(600),
             metadata_bytes: 16 * 1024,

@@ -23,6 +23,8 @@ pub(crate) struct Place {
     pub(crate) below: Option<PathBuf>,
     /// The part of `resolved` below the folder or an additional one, if it is inside of any.
     inside: Option<PathBuf>,
+    /// Whether it is a file that may be read wherever it is.
+    is_readable_file: bool,
     /// The written path below the folder, whose names count as well as those of `below`.
     named: PathBuf,
 }
@@ -33,20 +35,24 @@ pub(crate) struct Folder {
     root: Option<PathBuf>,
     /// Folders that count as inside.
     additional: Vec<PathBuf>,
+    /// Files that may be read wherever they are.
+    files: Vec<PathBuf>,
 }
 
 impl Folder {
     #[cfg(test)]
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.canonicalize().ok(), additional: Vec::new() }
+        Self { root: root.canonicalize().ok(), additional: Vec::new(), files: Vec::new() }
     }
 
     /// The folder of a request, with the additional ones.
     pub(crate) fn of(request: &PermissionRequest) -> Self {
-        let additional = request.additional_folders.iter();
+        let resolved =
+            |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
         Self {
             root: request.folder.canonicalize().ok(),
-            additional: additional.filter_map(|folder| folder.canonicalize().ok()).collect(),
+            additional: resolved(&request.additional_folders),
+            files: resolved(&request.readable_files),
         }
     }
 
@@ -65,7 +71,8 @@ impl Folder {
         let named = roots.filter_map(|root| Path::new(written).strip_prefix(root).ok()).next();
         let named = named.unwrap_or(Path::new(written));
         let named = if named.is_absolute() { PathBuf::new() } else { named.to_owned() };
-        Place { written: written.to_owned(), resolved, below, inside, named }
+        let is_readable_file = resolved.as_ref().is_some_and(|path| self.files.contains(path));
+        Place { written: written.to_owned(), resolved, below, inside, is_readable_file, named }
     }
 }
 
@@ -73,7 +80,8 @@ impl Place {
     /// Whether the path is inside of the folder and not a secret, so that it may be read.
     pub(crate) fn is_readable(&self) -> bool {
         let inside = self.inside.as_ref();
-        inside.is_some_and(|inside| !is_secret(&self.named) && !is_secret(inside))
+        let is_plain = |inside: &PathBuf| !is_secret(&self.named) && !is_secret(inside);
+        self.is_readable_file || inside.is_some_and(is_plain)
     }
 
     /// Whether the path may be read with everything below it.
@@ -96,7 +104,8 @@ impl Place {
     pub(crate) fn is_editable(&self) -> bool {
         let inside = self.inside.as_ref();
         let protected = |inside| is_protected(&self.named) || is_protected(inside);
-        self.is_readable() && inside.is_some_and(|inside| !protected(inside))
+        let readable = self.is_readable() && !self.is_readable_file;
+        readable && inside.is_some_and(|inside| !protected(inside))
     }
 
     /// The forms of the path that an allow rule is compared with: only where it really is.

@@ -230,8 +230,9 @@ impl Live {
         if let Some(call) = call {
             let (text, failed) = outcome.text();
             let result = if failed { ClientResult::Error } else { ClientResult::Output };
+            let text = self.long_results.shown(text).into_owned();
             // It may have been withdrawn in this moment.
-            let _ = call.answer.send(result(text.into_owned()));
+            let _ = call.answer.send(result(text));
         }
     }
 }

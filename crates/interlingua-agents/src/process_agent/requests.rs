@@ -24,7 +24,8 @@ impl Live {
         }
     }
 
-    async fn permission_requested(&mut self, request: PermissionRequest, sequence: u64) {
+    async fn permission_requested(&mut self, mut request: PermissionRequest, sequence: u64) {
+        request.readable_files = self.long_results.files().to_vec();
         let id = request.id.clone();
         let verdict = if self.stop.is_some() {
             Verdict::Decided(Decision::Deny("the session is being stopped".to_owned()))

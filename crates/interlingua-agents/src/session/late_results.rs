@@ -14,6 +14,11 @@ const INTRODUCTION: &str = "Your last turn was cut off while it waited for tools
                             has answered these calls. Whatever is recorded as their result is out of date. Do not make \
                             these calls again: take the following results, and continue.";
 
+/// The longest result that an agent with a process gets whole, in bytes. It is one limit for all of them, below the
+/// lowest of their own, which is Copilot's: of more than 20 KiB it gives the model 500 characters. Others drop the
+/// middle, or give a file name only; Gemini repeats all of it with every request.
+pub(crate) const LONGEST_RESULT: usize = 20_000;
+
 /// How a client has answered a call of one of its tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -95,9 +100,20 @@ impl LateResult {
 
     /// A prompt that gives results to an agent which cannot take them in the places of the calls.
     pub fn prompt(results: &[Self]) -> String {
+        Self::prompt_with(results, |text| text)
+    }
+
+    /// What is found of that prompt where the agent stores it. Of a long result, which the agent gets in
+    /// another form, it contains nothing.
+    pub fn trace(results: &[Self]) -> String {
+        Self::prompt_with(results, |text| if text.len() > LONGEST_RESULT { "" } else { text })
+    }
+
+    fn prompt_with(results: &[Self], shown: impl Fn(&str) -> &str) -> String {
         let mut prompt = INTRODUCTION.to_owned();
         for LateResult { tool, input, outcome, .. } in results {
             let (text, failed) = outcome.text();
+            let text = shown(&text);
             let what = if failed { "It failed" } else { "Its result" };
             // Writing to a string does not fail.
             let _ = write!(prompt, "\n\nThe call of `{tool}` with {input}. {what}:\n{text}");
@@ -132,6 +148,21 @@ mod tests {
             "{INTRODUCTION}\n\nThe call of `ask` with {{\"a\":1}}. Its result:\nBlue\n\nThe call of `ask` with {{\"a\":1}}. It failed:\nthe page is gone"
         );
         assert_eq!(LateResult::prompt(&results), expected);
+    }
+
+    /// With a line that the agent was not given, it would seem not to have received the prompt, which
+    /// would be sent again.
+    #[test]
+    fn a_trace_has_no_line_of_a_long_result() {
+        let long = "x".repeat(LONGEST_RESULT + 1);
+        let results =
+            [late(CallOutcome::Output(json!("Blue"))), late(CallOutcome::Output(json!(long)))];
+        let trace = LateResult::trace(&results);
+        let other = late(CallOutcome::Output(json!("its beginning")));
+        let given = LateResult::prompt(&[results[0].clone(), other]);
+        assert!(trace.contains("Blue") && trace.len() < LONGEST_RESULT);
+        assert!(trace.lines().all(|line| given.contains(line)), "{trace}");
+        assert_eq!(LateResult::trace(&results[..1]), LateResult::prompt(&results[..1]));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Tools that the client runs. A shell script plays Claude Code, and the test calls the tools in its
 //! place.
 
+mod long_results;
+mod overhead;
+
 use std::sync::Arc;
 use std::time::Duration;
 

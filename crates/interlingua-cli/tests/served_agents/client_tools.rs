@@ -7,6 +7,7 @@ use fake_model::{Reply, Script};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::http::{Response, send};
 use crate::served::{Agent, PATIENCE, Served};
 
 /// What the client answers. The model has to get it once.
@@ -100,6 +101,42 @@ pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
     let times = |request: &fake_model::Request| request.body.to_string().matches(ANSWER).count();
     let counts: Vec<_> = requests.iter().map(times).collect();
     assert_eq!(counts, [0, 1], "the model got the answer so often in each request");
+    served.stop();
+}
+
+/// A result of 5 MB, after one that the server refuses: the model gets the beginning, and the log has all of it.
+pub(crate) fn check_long(agent: Agent, programs: &Path) {
+    let call = Reply::call(&name(agent.name, "getFormSnapshot"), json!({"instruction": "all"}));
+    let script = Script::new().reply(call).reply(Reply::text("Done.")).any_stream();
+    let mut served = Served::new(agent, programs, script);
+    served.start();
+    let body = json!({"prompt": "Fill in the form.", "tools": ["getFormSnapshot"]});
+    let id = served.create_with("k1", body);
+    let events =
+        served.until(&id, |events| events.iter().any(|event| event["type"] == "suspended"));
+    let call = of(&events, "tool_started").next().unwrap()["call"].as_str().unwrap().to_owned();
+    let answer = |text: &str| json!({"type": "answer", "request": call, "answer": text});
+    let (address, path) = (served.address.get().unwrap(), format!("/v1/sessions/{id}/commands"));
+    let too_long = answer(&"x".repeat(17 << 20));
+    // The server does not read it, so that the connection may break before the answer is read.
+    let sent = send(&address, "POST", &path, Some("k2"), Some(&too_long));
+    if let Ok(refused) = sent.and_then(Response::complete) {
+        assert_eq!(refused.status, 413);
+    }
+    let text = format!("{ANSWER}\n").repeat(5_000_000 / (ANSWER.len() + 1));
+    let answered = served.command_of(&id, "k3", answer(&text));
+    assert_eq!(answered.status, 202, "{}", answered.text());
+    let events = served.until(&id, |events| !outcomes(events).is_empty());
+    assert_eq!(outcomes(&events), ["completed"]);
+    let ended = of(&events, "tool_ended").next().unwrap();
+    assert_eq!(ended["output"].as_str().map(str::len), Some(text.len()));
+    let requests = served.home.model.main_requests();
+    let given = requests.last().unwrap().body.to_string();
+    let shown = given.matches(ANSWER).count() * ANSWER.len();
+    assert!((10_000..40_000).contains(&shown), "the model got {shown} bytes of the result");
+    if agent.is_program() {
+        assert!(given.contains("all of it is in the file "), "the model did not get the path");
+    }
     served.stop();
 }
 

@@ -74,6 +74,12 @@ fn trials(programs: &Path) -> Vec<Trial> {
             same_story::check(agent, &folder);
             Ok(())
         }));
+        let (name, folder) =
+            (format!("{}::a_long_result_of_a_client_tool", agent.title()), programs.to_owned());
+        trials.push(Trial::test(name, move || {
+            client_tools::check_long(agent, &folder);
+            Ok(())
+        }));
         for (name, loss) in client_tools::losses(agent) {
             let (name, folder) = (format!("{}::{name}", agent.title()), programs.to_owned());
             trials.push(Trial::test(name, move || {

@@ -15,6 +15,7 @@ use super::sessions::idempotency_key;
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
 use crate::security::Access;
+use crate::settings::Limits;
 
 /// Sends a command to a session: a prompt, a decision, an answer, an interrupt, or its end.
 ///
@@ -54,7 +55,11 @@ pub(crate) async fn send(
         let message = "a command needs an `Idempotency-Key`: send a new one with each command, and the same one when you send it again";
         ApiError::bad_request("missing_idempotency_key", message)
     })?;
-    let command: Command = body::json(&headers, body, &app.settings.limits).await?;
+    let command: Command = {
+        let limits = app.settings.limits;
+        let limits = Limits { body_bytes: limits.command_bytes, ..limits };
+        body::json(&headers, body, &limits).await?
+    };
     check(&command)?;
     if matches!(command, Command::Prompt { .. }) {
         app.settings.allowed.check_session(&record).await?;

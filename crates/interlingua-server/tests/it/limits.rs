@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use interlingua_server::Settings;
 use reqwest::Method;
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -39,6 +41,23 @@ async fn a_large_body_is_rejected_before_it_is_read() {
     let body = format!("7d0\r\n{}\r\n0\r\n\r\n", " ".repeat(2000));
     let answer = raw(&server, format!("{chunked}{body}").as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+/// The answer of a client's tool may be long.
+#[tokio::test]
+async fn a_command_has_a_limit_of_its_own() {
+    let limits = |settings: &mut Settings| {
+        (settings.limits.body_bytes, settings.limits.command_bytes) = (1000, 5000);
+    };
+    let server = serve_with(limits).await;
+    server.session("one").await;
+    let answer = async |size: usize| {
+        let body = json!({"type": "answer", "request": "q", "answer": "x".repeat(size)});
+        let key = [("idempotency-key", "k")];
+        server.post_with("/v1/sessions/one/commands", &body, &key).await
+    };
+    assert_ne!(answer(4000).await.status, 413);
+    assert_eq!(answer(5000).await.error(), (413, "body_too_large".to_owned()));
 }
 
 #[tokio::test]

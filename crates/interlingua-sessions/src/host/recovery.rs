@@ -66,7 +66,7 @@ impl Owner {
                 Ok(Command::Prompt { text, joins, .. }) => (Some(text), joins),
                 // Without an intent, the answer was not given to an agent that then began a turn.
                 _ if late.keys.contains(&key) => match &late.intent {
-                    Some(_) => (Some(LateResult::prompt(&late.results)), false),
+                    Some(_) => (Some(LateResult::trace(&late.results)), false),
                     None => {
                         let (state, sequence) = (CommandState::Accepted, None);
                         updates.push(CommandUpdate { key, state, sequence });

@@ -265,6 +265,7 @@ impl Live {
             description: None,
             folder,
             additional_folders,
+            readable_files: Vec::new(),
             skips_secrets: queued.facts.skips_secrets,
         }
     }

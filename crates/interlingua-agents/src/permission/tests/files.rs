@@ -97,6 +97,41 @@ fn an_additional_folder_counts_as_inside() {
     assert_eq!(word(&policy.judge(&with_other(&other.path().join("x/.env")))), Word::Ask);
 }
 
+/// The result of a tool of the client, in a file that the agent was told to read.
+#[test]
+fn a_readable_file_may_be_read_and_nothing_beside_it() {
+    let (inside, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = |name: &str| other.path().join(name);
+    for name in ["result.txt", "other.txt"] {
+        std::fs::write(path(name), "x").unwrap();
+    }
+    let judge = |mode, tool: &str, kind: ToolKind, input| {
+        let request = PermissionRequest {
+            readable_files: vec![path("result.txt")],
+            ..request(inside.path(), tool, kind, input)
+        };
+        word(&policy(mode, &[]).judge(&request))
+    };
+    let read = |mode, name| judge(mode, "Read", ToolKind::Read, file_path(&path(name)));
+    let run = |command: &str, name| {
+        let command = format!("{command} {}", path(name).display());
+        judge(Mode::Ask, "Bash", ToolKind::Execute, serde_json::json!({"command": command}))
+    };
+    for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Plan] {
+        assert_eq!(read(mode, "result.txt"), Word::Allow, "{mode}");
+    }
+    assert_eq!(read(Mode::Ask, "other.txt"), Word::Ask);
+    assert_eq!(read(Mode::Ask, "."), Word::Ask);
+    assert_eq!(read(Mode::Interactive, "result.txt"), Word::Ask);
+    for command in ["cat", "head -c 100", "grep x", "wc <"] {
+        assert_eq!(run(command, "result.txt"), Word::Allow, "{command}");
+        assert_eq!(run(command, "other.txt"), Word::Ask, "{command}");
+    }
+    assert_eq!(run("rm", "result.txt"), Word::Ask);
+    let write = judge(Mode::AcceptEdits, "Write", ToolKind::Write, file_path(&path("result.txt")));
+    assert_eq!(write, Word::Ask);
+}
+
 #[test]
 fn a_search_that_skips_secrets_is_not_asked_because_of_one() {
     let folder = tempfile::tempdir().unwrap();
