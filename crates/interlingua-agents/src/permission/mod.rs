@@ -96,7 +96,7 @@ pub struct PermissionRequest {
     /// Further folders that count as inside of the folder. The patterns of rules are not compared
     /// with paths below them, only with absolute ones.
     pub additional_folders: Vec<PathBuf>,
-    /// Files outside of the folder that may be read as if they were inside: what the agent was told to read.
+    /// Files outside of the folder that may be read as if they were inside: files that the agent was given by their path.
     pub readable_files: Vec<PathBuf>,
     /// Whether the tool itself skips secrets in whatever it searches, unless they are named. Then a
     /// search needs no question because of a secret somewhere below its folder.

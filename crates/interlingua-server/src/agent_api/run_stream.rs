@@ -36,7 +36,7 @@ const PAGE: usize = 64 * 1024;
 const LOOKED_UP: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// What an agent learns that asks for something else than the form of a page.
-const NOBODY: &str = "nobody is there who could decide this";
+const NO_ONE: &str = "no one is available who could decide this";
 
 /// What the first lines of a run state.
 pub(super) struct Prelude {
@@ -276,18 +276,18 @@ impl Run {
         }
     }
 
-    /// This contract has no words for permissions and questions, so nobody would ever answer them.
+    /// This contract has no words for permissions and questions, so no one would ever answer them.
     async fn decline(&mut self, entry: &Entry) {
         let command = match &entry.event.data {
             Data::PermissionRequested(asked) => Command::Decide {
                 request: asked.request.to_string(),
                 decision: Verdict::Deny,
-                reason: Some(NOBODY.to_owned()),
+                reason: Some(NO_ONE.to_owned()),
             },
             Data::QuestionAsked(asked) => Command::Answer {
                 request: asked.request.to_string(),
                 answer: None,
-                decline: Some(NOBODY.to_owned()),
+                decline: Some(NO_ONE.to_owned()),
             },
             _ => return,
         };

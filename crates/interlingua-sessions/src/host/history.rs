@@ -1,4 +1,4 @@
-//! What an agent is told of a session that it has forgotten: its prompts, and what came of them.
+//! What is given to an agent that has forgotten its session: the prompts, and what came of them.
 
 use interlingua::dialect::{self, EncodeOptions};
 use interlingua::event::Data;

@@ -12,7 +12,7 @@
 //! | `launcher` | what a host needs to know of agents |
 //! | `owner` | the owner of a session: its loop, and what each command does |
 //! | `delivery` | how a prompt reaches an agent at most once |
-//! | `history` | what an agent is told of a session that it has forgotten |
+//! | `history` | what is given to an agent that has forgotten its session |
 //! | `observation` | what the entries of an agent change in the record |
 //! | `recovery` | how a session goes on whose owner was lost |
 

@@ -65,7 +65,7 @@ pub(super) struct Owner {
     waiters: Vec<(IdempotencyKey, oneshot::Sender<Result<Acknowledgement, Error>>)>,
     /// The commands before this position were taken.
     taken: u64,
-    /// What the agent is told with its next prompt, because it has forgotten the session.
+    /// What the agent gets with its next prompt, because it has forgotten the session.
     history: Option<String>,
     /// The number of the next entry.
     pub(super) next: u64,

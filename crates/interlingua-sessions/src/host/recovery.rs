@@ -85,7 +85,7 @@ impl Owner {
                 }
                 // Another prompt was announced since, so its turn has ended.
                 Some(_) if intent.is_none() => CommandState::Delivered,
-                Some(text) => match self.received(&text, intent) {
+                Some(text) => match self.received_as(&text, late.of_key(&key), intent) {
                     Received::No => CommandState::Accepted,
                     Received::Yes => {
                         cause = Some(LOST);
@@ -127,6 +127,18 @@ impl Owner {
         let announced = intent.and_then(|intent| intent.at);
         announced
             .map_or(Received::Unknown, |at| self.shared.launcher.received(&self.record, prompt, at))
+    }
+
+    /// Whether the agent received a prompt, or the late results that it gives, which some agents take in the
+    /// places of their calls.
+    fn received_as(&self, prompt: &str, late: &[LateResult], intent: Option<&Intent>) -> Received {
+        let received = self.received(prompt, intent);
+        let is_placed =
+            |result: &LateResult| self.received(&result.outcome.text().0, intent) == Received::Yes;
+        match received == Received::No && late.iter().any(is_placed) {
+            true => Received::Yes,
+            false => received,
+        }
     }
 
     /// Notes that nothing is under way in a session whose log is damaged. A turn that is open in it stays
@@ -226,6 +238,11 @@ struct LateAnswers {
 }
 
 impl LateAnswers {
+    /// The results that were given with a command, if it is one of them.
+    fn of_key(&self, key: &IdempotencyKey) -> &[LateResult] {
+        if self.keys.contains(key) { &self.results } else { &[] }
+    }
+
     /// The answers among the commands that were being executed.
     fn of(delivering: &[StoredCommand], stored: &StoredLog) -> Self {
         let mut late = Self::default();

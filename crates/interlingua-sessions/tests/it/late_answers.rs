@@ -163,12 +163,33 @@ async fn an_answer_whose_delivery_is_unknown_is_not_given_again() {
         let log = fixture.until_turns(&id, 2).await;
         assert_eq!(outcomes(&log), [Outcome::WaitingForClient, outcome], "{received:?}");
         assert_eq!(ends(&log), [ended("c1", ToolStatus::Completed)], "{received:?}");
-        assert_eq!(*fixture.scripts.looked_since.lock().unwrap(), [ANNOUNCED]);
+        // The result itself is looked for, too.
+        let looked = if received == Received::No { 2 } else { 1 };
+        assert_eq!(*fixture.scripts.looked_since.lock().unwrap(), vec![ANNOUNCED; looked]);
         let state = fixture.send(&id, "once", answer("c1", "blue")).await.state;
         let is_unknown = matches!(state, CommandState::Unknown { .. });
         assert_eq!(is_unknown, received == Received::Unknown, "{state:?}");
         assert_eq!(fixture.scripts.times("blue"), times, "{received:?}");
     }
+}
+
+/// Codex takes a result in the place of its call, and not as a prompt.
+#[tokio::test]
+async fn a_result_in_the_place_of_its_call_was_received() {
+    let mut events = paused(&["c1"]);
+    events.extend([waits(), intent("once")]);
+    let (store, id) = killed(events, Some(answer("c1", "blue"))).await;
+    let scripts = Scripts::new(Received::No);
+    *scripts.has.lock().unwrap() = Some("blue");
+    let host = Host::open(store.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
+    let fixture = Fixture { host, store, scripts };
+    let log = fixture.until_turns(&id, 2).await;
+    assert_eq!(outcomes(&log), [Outcome::WaitingForClient, Outcome::Failed]);
+    assert_eq!(
+        fixture.send(&id, "once", answer("c1", "blue")).await.state,
+        CommandState::Delivered
+    );
+    assert_eq!(fixture.scripts.times("blue"), 0);
 }
 
 #[tokio::test]

@@ -57,6 +57,8 @@ pub(crate) struct Scripts {
     folder: TempDir,
     pub(crate) launches: Mutex<Vec<SessionRecord>>,
     received: Received,
+    /// What the agent has received, whatever it did of the rest.
+    pub(crate) has: Mutex<Option<&'static str>>,
     /// The times since which a prompt was looked for.
     pub(crate) looked_since: Mutex<Vec<u64>>,
     /// Called once, when the first agent is launched.
@@ -77,6 +79,7 @@ impl Scripts {
             folder,
             launches: Mutex::default(),
             received,
+            has: Mutex::default(),
             looked_since: Mutex::default(),
             at_launch: Mutex::default(),
         })
@@ -124,9 +127,12 @@ impl Launcher for Scripts {
         None
     }
 
-    fn received(&self, _record: &SessionRecord, _prompt: &str, since: u64) -> Received {
+    fn received(&self, _record: &SessionRecord, prompt: &str, since: u64) -> Received {
         self.looked_since.lock().unwrap().push(since);
-        self.received
+        match *self.has.lock().unwrap() == Some(prompt) {
+            true => Received::Yes,
+            false => self.received,
+        }
     }
 }
 

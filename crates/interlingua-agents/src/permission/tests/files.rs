@@ -97,7 +97,7 @@ fn an_additional_folder_counts_as_inside() {
     assert_eq!(word(&policy.judge(&with_other(&other.path().join("x/.env")))), Word::Ask);
 }
 
-/// The result of a tool of the client, in a file that the agent was told to read.
+/// The result of a tool of the client, in a file that the agent was given by its path.
 #[test]
 fn a_readable_file_may_be_read_and_nothing_beside_it() {
     let (inside, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -201,7 +201,7 @@ async fn what_no_client_can_decide_is_denied() {
     agent.emit(vec![Event::new(permission), Event::new(question)]).await;
     agent.ends(Outcome::Completed).await;
     run.rest().await;
-    let reason = "nobody is there who could decide this";
+    let reason = "no one is available who could decide this";
     let denied = json!({"type": "decide", "request": "p", "decision": "deny", "reason": reason});
     let declined = json!({"type": "answer", "request": "q", "decline": reason});
     assert_eq!(stage.taken(), [denied, declined]);
