@@ -147,6 +147,15 @@ mod tests {
         assert_eq!(calls, ClientCalls::default());
     }
 
+    /// A server was stopped in the moment between the entry of a call and its request.
+    #[test]
+    fn a_turn_waits_for_the_client_from_the_entry_of_the_call_on() {
+        let mut observed = crate::host::observation::Observed::resting();
+        assert!(!observed.waits_for_client());
+        observed.client_calls.observe(&started("a"));
+        assert!(observed.waits_for_client() && observed.waiting.is_empty());
+    }
+
     #[test]
     fn no_call_waits_after_another_end() {
         let mut calls = ClientCalls::default();

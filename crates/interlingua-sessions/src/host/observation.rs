@@ -43,9 +43,9 @@ impl Observed {
         Self { waiting: client_calls.waiting(), client_calls, ..Self::resting() }
     }
 
-    /// Whether a turn is running that waits for the client.
+    /// Whether the client has a call to answer. The log has it a moment before the request arrives.
     pub(super) fn waits_for_client(&self) -> bool {
-        self.waiting.iter().any(|waiting| matches!(waiting, Waiting::ClientTool { .. }))
+        self.client_calls.has_open()
     }
 
     /// Whether a prompt can begin a turn.
