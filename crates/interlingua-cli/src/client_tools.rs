@@ -1,4 +1,4 @@
-//! `--client-tools`: tools that whoever reads the output runs.
+//! `--client-tools`: tools that the reader of the output runs.
 
 use std::sync::Arc;
 

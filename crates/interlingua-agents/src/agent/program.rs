@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(program.arguments(&request), all);
     }
 
-    /// Its description does not state how it would be told of an MCP server.
+    /// Its description does not state how it learns of an MCP server.
     #[tokio::test]
     async fn tools_of_the_client_are_refused() {
         let program = Program::parse("command = 'sh'\ndialect = 'claude'").unwrap();

@@ -78,7 +78,7 @@ impl Prompt {
         Self { results, ..Self::new("") }
     }
 
-    /// Whether it gives results, and says nothing else.
+    /// Whether it has results and no text.
     pub(crate) fn only_resumes(&self) -> bool {
         self.text.is_empty() && !self.results.is_empty()
     }

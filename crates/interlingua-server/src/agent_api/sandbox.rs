@@ -14,7 +14,7 @@ use crate::error::ApiError;
 /// The name under which the metadata of a session names its sandbox.
 const METADATA: &str = "agentApi";
 
-/// A digest as hexadecimal digits, which tells words apart and does not reveal them.
+/// A digest as hexadecimal digits, which is different for different words and does not reveal them.
 pub(super) fn digest(words: &[&str]) -> String {
     let mut hash = Sha256::new();
     for word in words {

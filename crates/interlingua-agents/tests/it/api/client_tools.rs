@@ -381,7 +381,7 @@ async fn a_long_result_is_in_a_file() {
     }
 }
 
-/// Two tools of one name could not be told apart.
+/// Two tools of one name would be ambiguous.
 #[tokio::test]
 async fn tools_that_cannot_be_called_are_refused() {
     use interlingua_agents::Agent;

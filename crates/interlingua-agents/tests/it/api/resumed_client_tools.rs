@@ -33,7 +33,7 @@ fn stored(api: ApiKind) -> (Bench, Asked) {
     with_form(storing(api, [both, Reply::text("Done."), last_turn()]))
 }
 
-/// The calls were answered as unknown, although nobody but the client could have run them.
+/// The calls were answered as unknown, although only the client could have run them.
 #[tokio::test]
 async fn a_resumed_session_waits_for_the_client_again() {
     for api in APIS {
