@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::repository::{self, Loosening};
-use super::session_files::{self, SessionFiles};
+use super::session_files::{self, SessionFiles, SessionStorage};
 use super::{ClientToolNeeds, Folder, HostEnvironment, KnownAgent, Plan, scratch_file, words};
 use crate::client_tool::{Endpoint, LONGEST_WAIT, SERVER_NAME};
 use crate::driver::{ClaudeDriver, claude_mode_name};
@@ -21,7 +21,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: LOOSENINGS,
     ignored: "the settings, instructions, commands, agents and skills of the folder",
-    session_files: Some(SessionFiles {
+    sessions: SessionStorage::Files(SessionFiles {
         folder: CONFIG,
         below: "projects",
         is_session: session_files::named,

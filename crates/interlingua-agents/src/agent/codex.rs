@@ -1,6 +1,6 @@
 //! Codex: its app-server, which reports most; `exec --json` on request.
 
-use super::session_files::{self, SessionFiles};
+use super::session_files::{self, SessionFiles, SessionStorage};
 use super::{
     ClientToolNeeds, Delivery, Folder, HostEnvironment, KnownAgent, Plan, absolute, arguments,
     words,
@@ -21,7 +21,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: &[],
     ignored: "",
-    session_files: Some(SessionFiles {
+    sessions: SessionStorage::Files(SessionFiles {
         folder: HOME,
         below: "sessions",
         is_session: session_files::ends_with,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::repository::{self, Loosening};
-use super::session_files::{self, SessionFiles};
+use super::session_files::{self, SessionFiles, SessionStorage};
 use super::{
     ClientToolNeeds, Delivery, Folder, HostEnvironment, InputFraming, KnownAgent, PROMPT, Plan,
     absolute, arguments, words,
@@ -26,7 +26,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: Some(screen),
     loosenings: LOOSENINGS,
     ignored: "the MCP servers and the skills of the folder",
-    session_files: Some(SessionFiles {
+    sessions: SessionStorage::Files(SessionFiles {
         folder: HOME,
         below: "session-state",
         is_session: session_files::within,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::repository::Loosening;
-use super::session_files::{self, SessionFiles};
+use super::session_files::{self, SessionFiles, SessionStorage};
 use super::{
     ClientToolNeeds, Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file,
     session,
@@ -26,7 +26,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: LOOSENINGS,
     ignored: "",
-    session_files: Some(SessionFiles {
+    sessions: SessionStorage::Files(SessionFiles {
         folder: CONFIG,
         below: "tmp",
         is_session: session_files::ends_with_start,

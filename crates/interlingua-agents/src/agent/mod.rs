@@ -36,7 +36,7 @@ use crate::process::{Command, Input, Server};
 use crate::process_agent::ProcessAgent;
 use crate::request::Request;
 use repository::Loosening;
-use session_files::SessionFiles;
+use session_files::SessionStorage;
 use sign_in::Folder;
 pub use sign_in::{HostEnvironment, KEY_VARIABLES, SignIn};
 
@@ -73,8 +73,8 @@ pub struct KnownAgent {
     loosenings: &'static [Loosening],
     /// What it ignores if the folder has such a file.
     ignored: &'static str,
-    /// Where it keeps its sessions, if they are files that can be searched.
-    session_files: Option<SessionFiles>,
+    /// Where it keeps its sessions.
+    sessions: SessionStorage,
 }
 
 type MakePlan = fn(&Request) -> Result<Plan, Error>;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::repository::{self, Loosening};
+use super::session_files::SessionStorage;
 use super::{ClientToolNeeds, Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments};
 use crate::client_tool::{Endpoint, LONGEST_WAIT, SERVER_NAME};
 use crate::driver::{OpencodeDriver, ServerSession, permission_setting};
@@ -22,8 +23,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: LOOSENINGS,
     ignored: "the configuration and the instructions of the folder",
-    // It has a database.
-    session_files: None,
+    sessions: SessionStorage::Database(DATA, "opencode"),
 };
 
 const LOOSENINGS: &[Loosening] = &[

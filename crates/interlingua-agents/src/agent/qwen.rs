@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::repository::{self, Loosening};
-use super::session_files::{self, SessionFiles};
+use super::session_files::{self, SessionFiles, SessionStorage};
 use super::{
     ClientToolNeeds, Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file,
     session,
@@ -27,7 +27,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: LOOSENINGS,
     ignored: "the settings of the folder",
-    session_files: Some(SessionFiles {
+    sessions: SessionStorage::Files(SessionFiles {
         folder: CONFIG,
         below: "projects",
         is_session: session_files::named,

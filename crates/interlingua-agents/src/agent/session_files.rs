@@ -2,9 +2,10 @@
 //!
 //! Their formats are private and change with every release, so nothing is read from them but whether
 //! they contain a prompt, as a JSON string, and the time of its record. All agents write one record
-//! per line, with a field `timestamp`.
+//! per line, with a field `timestamp`. Of a database, only whether it contains the id of a session.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -17,8 +18,21 @@ use super::{Folder, HostEnvironment, KnownAgent};
 /// A file larger than this is not searched.
 const LARGEST: u64 = 256 << 20;
 
+/// How much of a database is read at a time.
+const PART: u64 = 1 << 20;
+
 /// Folders are searched for a session up to this depth.
 const DEPTH: usize = 6;
+
+/// Where an agent keeps its sessions.
+#[derive(Debug)]
+pub(super) enum SessionStorage {
+    /// Each has files of its own.
+    Files(SessionFiles),
+    /// They share a database. SQLite keeps a text as it is, in the database or in the log of what was written
+    /// last; both are in the folder of this name.
+    Database(Folder, &'static str),
+}
 
 /// Where an agent keeps the files of its sessions, and how one of them is recognised by its path.
 #[derive(Debug)]
@@ -31,15 +45,20 @@ pub(super) struct SessionFiles {
 }
 
 impl KnownAgent {
-    /// Whether the agent has files of a session, by the agent's own id. One that is killed at the beginning of its
-    /// first turn may have none. `None` if the agent keeps its sessions in another form.
+    /// Whether the agent has stored a session, by the agent's own id. One that is killed at the beginning of its
+    /// first turn may not have. `None` if that cannot be found out.
     pub fn remembers(&self, host: &HostEnvironment, id: &str) -> Option<bool> {
-        self.files_of(host, id).map(|found| !found.is_empty())
+        match &self.sessions {
+            SessionStorage::Files(_) => self.files_of(host, id).map(|found| !found.is_empty()),
+            SessionStorage::Database(data, below) => {
+                database_contains(&host.folder(*data).join(below), id)
+            }
+        }
     }
 
-    /// The files of a session.
+    /// The files of a session. `None` if it has none of its own.
     fn files_of(&self, host: &HostEnvironment, id: &str) -> Option<Vec<PathBuf>> {
-        let files = self.session_files.as_ref()?;
+        let SessionStorage::Files(files) = &self.sessions else { return None };
         let root = host.folder(files.folder).join(files.below);
         let mut found = Vec::new();
         collect(&root, DEPTH, &mut |path| {
@@ -158,6 +177,41 @@ impl<'a> Sought<'a> {
     }
 }
 
+/// Whether a database in a folder contains a text. Without a database, it does not; `None` if one cannot be read.
+fn database_contains(folder: &Path, text: &str) -> Option<bool> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Some(false),
+        Err(_) => return None,
+    };
+    for entry in entries {
+        let path = entry.ok()?.path();
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        if (name.ends_with(".db") || name.ends_with(".db-wal")) && contains(&path, text).ok()? {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+/// Whether a file contains a text. A database may be large, so a part of it is read at a time.
+fn contains(path: &Path, text: &str) -> io::Result<bool> {
+    let sought = memmem::Finder::new(text);
+    let mut file = fs::File::open(path)?;
+    let mut part = Vec::new();
+    loop {
+        // The text may begin in one part and end in the next.
+        let kept = part.len().saturating_sub(text.len());
+        part.drain(..kept);
+        if file.by_ref().take(PART).read_to_end(&mut part)? == 0 {
+            return Ok(false);
+        }
+        if sought.find(&part).is_some() {
+            return Ok(true);
+        }
+    }
+}
+
 /// Calls a function for every file below a folder. Links are not followed.
 fn collect(folder: &Path, depth: usize, file: &mut dyn FnMut(&Path)) {
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -247,10 +301,34 @@ mod tests {
             let other = "ffffffff-1111-2222-3333-444455556666";
             assert_eq!(received(other, "go"), None, "{name}");
         }
+    }
+
+    /// What was written last is in a file of its own, and a text may be anywhere in either.
+    #[test]
+    fn a_session_is_found_in_a_database() {
         let home = tempfile::tempdir().unwrap();
         let host = HostEnvironment::at(home.path());
         let opencode = KnownAgent::find("opencode").unwrap();
         assert_eq!(opencode.has_received(&host, ID, "go", SENT), None);
+        let folder = home.path().join(".local/share/opencode");
+        let remembers = || opencode.remembers(&host, ID);
+        assert_eq!(remembers(), Some(false), "there is no database");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("opencode.db"), "SQLite format 3").unwrap();
+        fs::write(folder.join("log"), ID).unwrap();
+        assert_eq!(remembers(), Some(false));
+        let between_parts = "x".repeat(PART as usize - ID.len() / 2) + ID;
+        for (name, bytes) in [("opencode.db", between_parts), ("opencode.db-wal", ID.to_owned())] {
+            let path = folder.join(name);
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(remembers(), Some(true), "{name}");
+            fs::write(&path, "").unwrap();
+        }
+        // A part of the id is not enough.
+        fs::write(folder.join("opencode.db"), &ID[1..]).unwrap();
+        assert_eq!(remembers(), Some(false));
+        fs::create_dir(folder.join("other.db")).unwrap();
+        assert_eq!(remembers(), None, "it cannot be read");
     }
 
     #[test]

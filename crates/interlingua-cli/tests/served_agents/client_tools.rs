@@ -1,7 +1,7 @@
 //! Tools that the client of a served session runs, while the agent lives, and after it was lost.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fake_model::{Reply, Script};
 use rustix::process::{Pid, Signal, kill_process};
@@ -102,6 +102,66 @@ pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
     let counts: Vec<_> = requests.iter().map(times).collect();
     assert_eq!(counts, [0, 1], "the model got the answer so often in each request");
     served.stop();
+}
+
+/// How long a person may take at least: longer than some agents wait for a call unless they are told to.
+pub(crate) const SLOW_PERSON: Duration = Duration::from_mins(4);
+
+/// Two calls of one message, of which the first waits for a time. Some agents make them one after the other.
+pub(crate) fn check_two(agent: Agent, programs: &Path, wait: Duration) {
+    let tool = name(agent.name, "getFormSnapshot");
+    let both = Reply::call(&tool, json!({"instruction": "one"}));
+    let both = both.then_call(&tool, json!({"instruction": "two"}));
+    let script = Script::new().reply(both).reply(Reply::text("Done.")).any_stream();
+    let mut served = Served::new(agent, programs, script);
+    served.start();
+    let body = json!({"prompt": "Fill in the form.", "tools": ["getFormSnapshot"]});
+    let id = served.create_with("k", body);
+    served.until(&id, |events| of(events, "suspended").next().is_some());
+    // This is the time that a person takes; nothing happens in it.
+    std::thread::sleep(wait);
+    let mut given = Vec::new();
+    while given.len() < 2 {
+        let call = next_waiting(&served, &id, &given);
+        let events = served.log(&id, "events").0;
+        let of_call = events.iter().filter(|event| event["call"] == *call);
+        let input: String = of_call.map(|event| event["input"].to_string()).collect();
+        let result = if input.contains("one") { "first-4711" } else { "second-4712" };
+        let answer = json!({"type": "answer", "request": call, "answer": result});
+        let answered = served.command_of(&id, &call, answer);
+        assert_eq!(answered.status, 202, "{}", answered.text());
+        given.push(call);
+    }
+    let events = served.until(&id, |events| !outcomes(events).is_empty());
+    assert_eq!(outcomes(&events), ["completed"], "{events:#?}");
+    assert_eq!(of(&events, "tool_ended").count(), 2, "{events:#?}");
+    let requests = served.home.model.main_requests();
+    for result in ["first-4711", "second-4712"] {
+        let times =
+            |request: &fake_model::Request| request.body.to_string().matches(result).count();
+        let counts: Vec<_> = requests.iter().map(times).collect();
+        assert_eq!(counts, [0, 1], "the model got {result} so often in each request");
+    }
+    served.stop();
+}
+
+/// Waits for a call of the client that is not among those that were answered. The log may show a call before
+/// the agent makes it.
+fn next_waiting(served: &Served, id: &str, answered: &[String]) -> String {
+    let begun = Instant::now();
+    loop {
+        let session = served.session(id);
+        let mut waiting = session["waiting"].as_array().into_iter().flatten();
+        let calls = waiting.find_map(|it| {
+            let call = it["request"].as_str()?;
+            answered.iter().all(|it| it != call).then(|| call.to_owned())
+        });
+        if let Some(call) = calls {
+            return call;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{session:#}");
+        std::thread::yield_now();
+    }
 }
 
 /// A result of 5 MB, after one that the server refuses: the model gets the beginning, and the log has all of it.

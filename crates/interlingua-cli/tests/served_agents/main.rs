@@ -12,6 +12,8 @@ mod client_tools;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
+mod forgotten;
+#[cfg(target_os = "linux")]
 #[path = "../support/http.rs"]
 mod http;
 #[cfg(target_os = "linux")]
@@ -33,6 +35,8 @@ mod story;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -64,8 +68,14 @@ fn trials(programs: &Path) -> Vec<Trial> {
     let mut trials = Vec::new();
     let (seed, faults) = random::settings();
     let faults = faults.div_ceil(served::AGENTS.len() as u64);
+    let folder = programs.to_owned();
+    // It waits most of its time, so it begins first, and the others run meanwhile.
+    trials.push(Trial::test("all::a_client_tool_that_takes_four_minutes", move || {
+        slow_person(&folder);
+        Ok(())
+    }));
     for (number, agent) in (0..).zip(served::AGENTS) {
-        if agent.is_program() && !programs.join(agent.name).exists() {
+        if !agent.is_in(programs) {
             println!("SKIPPED {}: it is not in {}", agent.name, programs.display());
             continue;
         }
@@ -80,6 +90,22 @@ fn trials(programs: &Path) -> Vec<Trial> {
             client_tools::check_long(agent, &folder);
             Ok(())
         }));
+        let (name, folder) =
+            (format!("{}::two_client_tools_in_parallel", agent.title()), programs.to_owned());
+        trials.push(Trial::test(name, move || {
+            client_tools::check_two(agent, &folder, Duration::ZERO);
+            Ok(())
+        }));
+        if agent.is_program() {
+            let (name, folder) = (
+                format!("{}::a_session_that_it_has_forgotten", agent.title()),
+                programs.to_owned(),
+            );
+            trials.push(Trial::test(name, move || {
+                forgotten::check(agent, &folder);
+                Ok(())
+            }));
+        }
         for (name, loss) in client_tools::losses(agent) {
             let (name, folder) = (format!("{}::{name}", agent.title()), programs.to_owned());
             trials.push(Trial::test(name, move || {
@@ -94,4 +120,15 @@ fn trials(programs: &Path) -> Vec<Trial> {
         }));
     }
     trials
+}
+
+/// All agents at once: they only wait.
+#[cfg(target_os = "linux")]
+fn slow_person(programs: &Path) {
+    std::thread::scope(|all| {
+        for agent in served::AGENTS.into_iter().filter(|agent| agent.is_in(programs)) {
+            let check = move || client_tools::check_two(agent, programs, client_tools::SLOW_PERSON);
+            std::thread::Builder::new().name(agent.title()).spawn_scoped(all, check).unwrap();
+        }
+    });
 }

@@ -43,6 +43,11 @@ impl Agent {
         !self.name.ends_with("-api")
     }
 
+    /// Whether its program is in this folder, if it has one.
+    pub(crate) fn is_in(self, programs: &Path) -> bool {
+        !self.is_program() || programs.join(self.name).exists()
+    }
+
     pub(crate) fn title(self) -> String {
         self.api.map_or(self.name.to_owned(), |api| format!("{}-{api}", self.name))
     }

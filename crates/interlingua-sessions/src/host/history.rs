@@ -20,17 +20,27 @@ pub(super) fn of(record: &SessionRecord, lines: &[u8]) -> Result<String, Error> 
     let options = EncodeOptions { id_seed: Some(record.id_seed), ..EncodeOptions::default() };
     let dialect = dialect::named("text").map_err(failed)?;
     let mut writer = Writer::new(dialect, &options).map_err(failed)?;
-    let mut history = Vec::new();
+    let (mut history, mut prompt) = (Vec::new(), None);
     for (number, line) in (0..).zip(lines.split(|byte| *byte == b'\n')) {
         if line.is_empty() {
             continue;
         }
         let damaged = |_| Error::Damaged { id: record.id.clone(), entry: number };
         let entry: Entry = serde_json::from_slice(line).map_err(damaged)?;
-        if let Data::HostState(state) = &entry.event.data
-            && let Some(prompt) = log::announced(state).filter(|text| !text.is_empty())
-        {
-            history.extend_from_slice(format!("\n\nThe user: {prompt}\n\n").as_bytes());
+        match &entry.event.data {
+            Data::HostState(state) => {
+                let announced = log::announced(state).filter(|text| !text.is_empty());
+                if let Some(text) = announced {
+                    history.extend_from_slice(format!("\n\nThe user: {text}\n\n").as_bytes());
+                    prompt = Some(text);
+                }
+            }
+            // Some agents repeat their prompts, and some do not.
+            Data::UserMessage(message) if prompt.as_deref() == Some(&*message.text.to_plain()) => {
+                prompt = None;
+                continue;
+            }
+            _ => {}
         }
         writer.write(entry.borrowed(), &mut history);
     }
@@ -45,7 +55,7 @@ pub(super) fn of(record: &SessionRecord, lines: &[u8]) -> Result<String, Error> 
 #[cfg(test)]
 mod tests {
     use interlingua::Origin;
-    use interlingua::event::{Block, BlockKind, Event};
+    use interlingua::event::{Block, BlockKind, Event, UserMessage};
     use interlingua::json::Text;
 
     use super::*;
@@ -74,8 +84,11 @@ mod tests {
             Event::new(Block { text, kind, ..Block::default() })
         };
         let record = SessionRecord::new(SessionId::new("s").unwrap(), "copilot", 0);
-        let lines = log(vec![delivery::announcement(&prompt), text("I will.")]);
+        let repeated = UserMessage { text: Text::plain("Fill in the form."), ..<_>::default() };
+        let repeated = Event::new(repeated);
+        let lines = log(vec![delivery::announcement(&prompt), repeated, text("I will.")]);
         let history = of(&record, lines.as_bytes()).unwrap();
+        assert_eq!(history.matches("Fill in the form.").count(), 1, "{history}");
         let (asked, said) = (history.find("The user: Fill in the form."), history.find("I will."));
         assert!(asked.is_some() && asked < said, "{history}");
         let long = log(vec![

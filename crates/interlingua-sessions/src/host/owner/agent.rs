@@ -245,7 +245,7 @@ impl Owner {
 /// The notice that the agent has forgotten the session.
 fn forgotten() -> Event<'static> {
     let text = Text::plain(
-        "the agent has no file of this session any more, so a new one of its own begins, with what this log knows",
+        "the agent has lost its own record of this session, so a new one of its own begins, with the history that this log knows",
     );
     Event::new(Notice { severity: Severity::Warning, text })
 }
