@@ -26,7 +26,7 @@ enum Given {
 
 impl Reply {
     /// Sends the answer to the session.
-    pub(crate) async fn send(self, handle: &Handle) -> Result<(), Refused> {
+    pub(crate) async fn send(self, handle: &Handle) -> Result<u64, Refused> {
         let request = &self.request;
         match self.given {
             Given::Decision(decision) => handle.decide(request, decision).await,

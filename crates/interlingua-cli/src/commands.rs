@@ -106,11 +106,13 @@ impl Command {
     pub(crate) async fn send(self, handle: &Handle) -> Result<(), Refused> {
         match self {
             Self::Prompt(prompt) => handle.prompt(prompt).await,
-            Self::Decide { request, decision } => handle.decide(&request, decision).await,
-            Self::AllowAlways { request, always } => handle.allow_always(&request, always).await,
-            Self::Answer { request, answer } => handle.answer(&request, answer).await,
-            Self::Decline { request, reason } => handle.decline(&request, &reason).await,
-            Self::Interrupt => handle.interrupt().await,
+            Self::Decide { request, decision } => handle.decide(&request, decision).await.map(drop),
+            Self::AllowAlways { request, always } => {
+                handle.allow_always(&request, always).await.map(drop)
+            }
+            Self::Answer { request, answer } => handle.answer(&request, answer).await.map(drop),
+            Self::Decline { request, reason } => handle.decline(&request, &reason).await.map(drop),
+            Self::Interrupt => handle.interrupt().await.map(drop),
             Self::Model(model) => handle.set_model(&model).await,
             Self::Mode(mode) => handle.set_mode(mode).await,
             Self::UnknownMode(name) => {

@@ -14,7 +14,7 @@ use crate::session::{Command, Prompt, Refused, Sent};
 
 impl Live {
     pub(super) async fn command(&mut self, Sent { command, reply }: Sent) {
-        let ends = self.stop.is_some();
+        let (ends, next) = (self.stop.is_some(), self.reader.next_sequence());
         let answer = match command {
             Command::Stop(why) => {
                 self.stop(why).await;
@@ -55,7 +55,7 @@ impl Live {
                 Ok(())
             }
         };
-        reply.send(answer);
+        reply.send(answer.map(|()| next));
     }
 
     async fn take_prompt(&mut self, prompt: Prompt) -> Result<(), Refused> {

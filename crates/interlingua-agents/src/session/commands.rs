@@ -12,6 +12,9 @@ const CAPACITY: usize = 16;
 
 /// Sends commands to a session. Every call waits until the session has accepted or refused it, which
 /// does not take longer than the session needs for one step; it never waits for the agent.
+///
+/// What answers or stops something has an effect in the stream of entries: these calls return the number
+/// of the first entry after it took effect.
 #[derive(Debug, Clone)]
 pub struct Handle {
     commands: mpsc::Sender<Sent>,
@@ -99,10 +102,11 @@ pub(crate) struct Sent {
 
 /// The answer to a command.
 #[derive(Debug)]
-pub(crate) struct Reply(oneshot::Sender<Result<(), Refused>>);
+pub(crate) struct Reply(oneshot::Sender<Result<u64, Refused>>);
 
 impl Reply {
-    pub(crate) fn send(self, answer: Result<(), Refused>) {
+    /// Answers the command, with the number of the first entry after it took effect.
+    pub(crate) fn send(self, answer: Result<u64, Refused>) {
         // The caller may not be interested any more.
         let _ = self.0.send(answer);
     }
@@ -143,32 +147,32 @@ impl Handle {
     }
 
     /// Decides a permission request, which is named by its id, or by that of its tool call.
-    pub async fn decide(&self, request: &str, decision: Decision) -> Result<(), Refused> {
-        self.send(Command::Decide { request: request.to_owned(), decision }).await
+    pub async fn decide(&self, request: &str, decision: Decision) -> Result<u64, Refused> {
+        self.take(Command::Decide { request: request.to_owned(), decision }).await
     }
 
     /// Allows a permission request, and for the rest of the session the same subject, whatever
     /// matches a pattern, or the tool as such. The agent only learns that this one request is
     /// allowed.
-    pub async fn allow_always(&self, request: &str, always: Always) -> Result<(), Refused> {
-        self.send(Command::AllowAlways { request: request.to_owned(), always }).await
+    pub async fn allow_always(&self, request: &str, always: Always) -> Result<u64, Refused> {
+        self.take(Command::AllowAlways { request: request.to_owned(), always }).await
     }
 
     /// Answers a question. The answer is a text or a list of texts for a single question, an object
     /// with the answer to each question under its id or its text, or the content of a form.
-    pub async fn answer(&self, request: &str, answer: serde_json::Value) -> Result<(), Refused> {
-        self.send(Command::Answer { request: request.to_owned(), answer }).await
+    pub async fn answer(&self, request: &str, answer: serde_json::Value) -> Result<u64, Refused> {
+        self.take(Command::Answer { request: request.to_owned(), answer }).await
     }
 
     /// Declines to answer a question, with a reason for the model.
-    pub async fn decline(&self, request: &str, reason: &str) -> Result<(), Refused> {
+    pub async fn decline(&self, request: &str, reason: &str) -> Result<u64, Refused> {
         let (request, reason) = (request.to_owned(), reason.to_owned());
-        self.send(Command::Decline { request, reason }).await
+        self.take(Command::Decline { request, reason }).await
     }
 
     /// Stops the running turn and the commands that it runs. Prompts that wait are sent afterwards.
-    pub async fn interrupt(&self) -> Result<(), Refused> {
-        self.send(Command::Interrupt).await
+    pub async fn interrupt(&self) -> Result<u64, Refused> {
+        self.take(Command::Interrupt).await
     }
 
     /// Changes the model for the following turns.
@@ -217,6 +221,11 @@ impl Handle {
     }
 
     async fn send(&self, command: Command) -> Result<(), Refused> {
+        self.take(command).await.map(drop)
+    }
+
+    /// Sends a command; returns the number of the first entry after it took effect.
+    async fn take(&self, command: Command) -> Result<u64, Refused> {
         let (reply, answer) = oneshot::channel();
         let sent = Sent { command, reply: Reply(reply) };
         self.commands.send(sent).await.map_err(|_| Refused::Ended)?;
@@ -228,7 +237,7 @@ impl Handle {
 pub(crate) async fn stopped_again(commands: &mut Commands) {
     loop {
         match commands.next().await {
-            Some(Sent { command: Command::Stop(_), reply }) => return reply.send(Ok(())),
+            Some(Sent { command: Command::Stop(_), reply }) => return reply.send(Ok(0)),
             Some(Sent { reply, .. }) => reply.send(Err(Refused::Ended)),
             None => std::future::pending().await,
         }

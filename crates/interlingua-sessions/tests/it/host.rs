@@ -5,7 +5,7 @@ use std::time::Duration;
 use interlingua::Entry;
 use interlingua::event::{Data, Outcome};
 use interlingua_sessions::host::{Command, HostLimits, NewSession, Verdict, WhilePending};
-use interlingua_sessions::{CommandState, Error, Host, State, Store, Waiting};
+use interlingua_sessions::{Acknowledgement, CommandState, Error, Host, State, Store, Waiting};
 use serde_json::json;
 
 use crate::support::key;
@@ -63,6 +63,7 @@ async fn a_request_waits_for_its_answer() {
     assert_eq!(fixture.send(&id, "allow", allow.clone()).await, allowed);
     let log = fixture.until_turns(&id, 1).await;
     assert_eq!(texts(&log), ["allowed"]);
+    assert_eq!(kind_at(&log, &allowed), Some("permission_resolved"));
     // The same answer as another command comes too late.
     let late = fixture.send(&id, "late", allow).await;
     assert!(matches!(late.state, CommandState::Refused { .. }), "{late:?}");
@@ -82,6 +83,31 @@ async fn a_prompt_can_supersede_what_waits() {
     }
 }
 
+/// The kind of the entry with which a command took effect.
+fn kind_at(log: &[Entry], acknowledged: &Acknowledgement) -> Option<&'static str> {
+    let at = usize::try_from(acknowledged.sequence?).unwrap();
+    log.get(at).map(|entry| entry.event.data.kind())
+}
+
+/// A prompt that is refused must not have denied what it was to supersede.
+#[tokio::test]
+async fn a_refused_prompt_supersedes_nothing() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("touch it").await;
+    fixture.until_record(&id, |record| matches!(record.state, State::Waiting { .. })).await;
+    for number in 0..100 {
+        fixture.send(&id, &format!("k{number}"), prompt("later")).await;
+    }
+    let (text, while_pending) = ("instead".to_owned(), WhilePending::Supersede);
+    let prompt = Command::Prompt { text, while_pending, joins: false };
+    let refused = fixture.send(&id, "instead", prompt).await;
+    assert!(matches!(refused.state, CommandState::Refused { .. }), "{refused:?}");
+    let record = fixture.store.load(&id).await.unwrap().unwrap();
+    assert!(matches!(record.state, State::Waiting { .. }), "{record:?}");
+    let log = log(&*fixture.store, &id).await;
+    assert!(!kinds(&log).contains(&"permission_resolved"), "{:?}", kinds(&log));
+}
+
 #[tokio::test]
 async fn an_interrupt_acts_at_once_and_the_next_prompt_works() {
     let fixture = Fixture::new().await;
@@ -92,6 +118,11 @@ async fn an_interrupt_acts_at_once_and_the_next_prompt_works() {
     assert_eq!(interrupted.state, CommandState::Delivered);
     let log = fixture.until_turns(&id, 2).await;
     assert_eq!(outcomes(&log), [Outcome::Cancelled, Outcome::Completed]);
+    // It took effect between what the agent had printed before and the end of its turn.
+    let text = kinds(&log).iter().position(|kind| *kind == "block").unwrap() as u64;
+    let end = kinds(&log).iter().position(|kind| *kind == "turn_ended").unwrap() as u64;
+    let at = interrupted.sequence.unwrap();
+    assert!(text < at && at <= end, "{at}: {:?}", kinds(&log));
     fixture.until_record(&id, |record| record.state == State::Idle).await;
     let nothing = fixture.send(&id, "again", Command::Interrupt).await;
     assert!(matches!(nothing.state, CommandState::Refused { .. }));
@@ -138,6 +169,7 @@ async fn a_closed_session_is_continued_by_another_one() {
     assert_eq!(closed.state, CommandState::Delivered);
     let log = log(&*fixture.store, &id).await;
     assert_eq!(kinds(&log).last(), Some(&"session_ended"));
+    assert_eq!(kind_at(&log, &closed), Some("session_ended"));
     let late = fixture.host.command(&id, key("late"), prompt("late")).await;
     assert_eq!(late, Err(Error::Closed(id.clone())));
     let next = within(fixture.host.create(continued)).await.unwrap();

@@ -16,7 +16,7 @@ const NO_QUESTION: &str = "a decision, not an answer";
 
 impl Live {
     pub(super) fn command(&mut self, Sent { command, reply }: Sent) {
-        let ends = self.stop.is_some();
+        let (ends, next) = (self.stop.is_some(), self.reader.next_sequence());
         let answer = match command {
             Command::Stop(why) => {
                 self.stop(why);
@@ -59,7 +59,7 @@ impl Live {
                 Ok(())
             }
         };
-        reply.send(answer);
+        reply.send(answer.map(|()| next));
     }
 
     fn take_prompt(&mut self, prompt: Prompt) -> Result<(), Refused> {

@@ -204,7 +204,8 @@ impl Owner {
             };
             self.commit(Commit { entries, ..Commit::default() }).await?;
         }
-        let (state, sequence) = (CommandState::Delivered, Some(self.next));
+        // It took effect with the last entry, which ends the session.
+        let (state, sequence) = (CommandState::Delivered, Some(self.next.saturating_sub(1)));
         let update = CommandUpdate { key: key.clone(), state: state.clone(), sequence };
         let patch = Patch { state: Some(State::Ended), ..Patch::default() };
         self.commit(Commit { patch, commands: vec![update], ..Commit::default() }).await?;

@@ -55,7 +55,7 @@ impl Owner {
         match command {
             Command::Interrupt if self.awaits_late_answers() => self.interrupt_late(key).await,
             Command::Prompt { text, joins: true, .. } if self.observed.turn == Turn::Running => {
-                self.mark(&key, CommandState::Delivering).await?;
+                self.mark(&key, CommandState::Delivering, None).await?;
                 let joined = match &self.agent {
                     Some(live) => live.handle.prompt(Prompt::joining(text)).await,
                     None => Err(Refused::NoTurn),
@@ -67,9 +67,10 @@ impl Owner {
             }
             Command::Close => self.close(key).await,
             command => {
-                self.mark(&key, CommandState::Delivering).await?;
+                self.mark(&key, CommandState::Delivering, None).await?;
                 let answer = self.act(command).await;
-                self.settle(key, settled(answer)).await
+                let at = answer.as_ref().ok().copied();
+                self.settle_at(key, settled(answer.map(drop)), at).await
             }
         }
     }
@@ -83,6 +84,10 @@ impl Owner {
     ) -> Result<(), Error> {
         if text.trim().is_empty() {
             let reason = Refused::EmptyPrompt.to_string();
+            return self.settle(key, CommandState::Refused { reason }).await;
+        }
+        if self.prompts.len() >= MAX_QUEUED {
+            let reason = format!("{MAX_QUEUED} prompts wait already: send it again later");
             return self.settle(key, CommandState::Refused { reason }).await;
         }
         let mut prompt = QueuedPrompt::new(key.clone(), text);
@@ -101,10 +106,6 @@ impl Owner {
                     return self.settle(key, state).await;
                 }
             }
-        }
-        if self.prompts.len() >= MAX_QUEUED {
-            let reason = format!("{MAX_QUEUED} prompts wait already: send it again later");
-            return self.settle(key, CommandState::Refused { reason }).await;
         }
         self.prompts.push_back(prompt);
         self.store_state().await
@@ -125,8 +126,8 @@ impl Owner {
         }
     }
 
-    /// Does what a command asks for, at once.
-    async fn act(&mut self, command: Command) -> Result<(), Refused> {
+    /// Does what a command asks for, at once. Returns the number of the first entry after that.
+    async fn act(&mut self, command: Command) -> Result<u64, Refused> {
         let Some(Live { handle, .. }) = &self.agent else { return Err(Refused::NoTurn) };
         match command {
             Command::Decide { request, decision, reason } => match decision.reaction(reason) {
@@ -141,7 +142,7 @@ impl Owner {
                 handle.decline(&request, &reason).await
             }
             Command::Interrupt => handle.interrupt().await,
-            Command::Prompt { .. } | Command::Close => Ok(()),
+            Command::Prompt { .. } | Command::Close => Ok(self.next),
         }
     }
 
@@ -155,9 +156,13 @@ impl Owner {
         }
     }
 
-    /// Notes how far a command got.
-    async fn mark(&mut self, key: &IdempotencyKey, state: CommandState) -> Result<(), Error> {
-        let sequence = state.is_final().then_some(self.next);
+    /// Notes how far a command got, and at which entry it took effect.
+    async fn mark(
+        &mut self,
+        key: &IdempotencyKey,
+        state: CommandState,
+        sequence: Option<u64>,
+    ) -> Result<(), Error> {
         let update = CommandUpdate { key: key.clone(), state, sequence };
         self.commit(Commit { commands: vec![update], ..Commit::default() }).await
     }
@@ -168,8 +173,18 @@ impl Owner {
         key: IdempotencyKey,
         state: CommandState,
     ) -> Result<(), Error> {
-        self.mark(&key, state.clone()).await?;
-        let sequence = Some(self.next);
+        self.settle_at(key, state, None).await
+    }
+
+    /// The same for a command that took effect at an entry, instead of at the end of the log.
+    async fn settle_at(
+        &mut self,
+        key: IdempotencyKey,
+        state: CommandState,
+        at: Option<u64>,
+    ) -> Result<(), Error> {
+        let sequence = Some(at.unwrap_or(self.next));
+        self.mark(&key, state.clone(), sequence).await?;
         self.answered(key, state, sequence);
         Ok(())
     }
