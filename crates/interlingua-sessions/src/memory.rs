@@ -145,11 +145,12 @@ impl Store for MemoryStore {
     }
 
     fn delete<'a>(&'a self, id: &'a SessionId) -> Answer<'a, bool> {
+        let now = (self.clock)();
         let removed = self.lock().sessions.remove(id);
         if let Some(removed) = &removed {
             self.wakes.moved(id, Tail { closed: true, ..removed.tail() });
         }
-        ready(Ok(removed.is_some()))
+        ready(Ok(removed.is_some_and(|removed| !removed.record.is_expired(now))))
     }
 
     fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>> {

@@ -133,6 +133,12 @@ pub trait Store: Send + Sync {
     /// Deletes what has expired. Returns how many sessions that were.
     fn sweep(&self) -> Answer<'_, usize>;
 
+    /// The sessions whose owner was lost: its process has ended without releasing them. A store whose owners
+    /// end with it has none.
+    fn lost(&self) -> Answer<'_, Vec<SessionId>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// Checks that something can be stored.
     fn probe(&self) -> Answer<'_, ()>;
 }

@@ -65,9 +65,6 @@ const DELETE_PATIENCE: Duration = Duration::from_secs(10);
 /// The fact of the host that identifies the request which created a session.
 const REQUEST: &str = "request";
 
-/// How often expired sessions are deleted.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-
 /// The limits of a host.
 #[derive(Debug, Clone)]
 pub struct HostLimits {
@@ -79,12 +76,15 @@ pub struct HostLimits {
     pub ttl: Option<Duration>,
     /// Someone answers the requests of agents. Otherwise they are declined at once.
     pub attended: bool,
+    /// How often expired sessions are deleted, and sessions are recovered whose process was killed.
+    pub sweep: Duration,
 }
 
 impl Default for HostLimits {
     fn default() -> Self {
         let week = Duration::from_secs(7 * 24 * 60 * 60);
-        Self { live: 64, idle: Duration::from_secs(600), ttl: Some(week), attended: true }
+        let (idle, sweep) = (Duration::from_secs(600), Duration::from_secs(60));
+        Self { live: 64, idle, ttl: Some(week), attended: true, sweep }
     }
 }
 
@@ -164,8 +164,6 @@ struct Shared {
     wanting: AtomicUsize,
     /// The sessions whose agent rests, and since when.
     resting: Mutex<Vec<(Instant, SessionId)>>,
-    /// Agents that an earlier process started may live until then.
-    guards_end: Instant,
     /// The host is shut down.
     shutdown: watch::Sender<bool>,
 }
@@ -182,7 +180,6 @@ impl Host {
             slots,
             wanting: AtomicUsize::new(0),
             resting: Mutex::default(),
-            guards_end: Instant::now() + GUARD_GRACE,
             shutdown: watch::Sender::new(false),
         });
         Self { shared }
@@ -446,6 +443,15 @@ impl Shared {
         tokio::spawn(Owner::run(self.clone(), id.clone(), wakes));
     }
 
+    /// Begins owners for the sessions of other processes that were killed.
+    async fn recover_lost(self: &Arc<Self>) {
+        // A store that fails now may work the next time.
+        for id in self.store.lost().await.unwrap_or_default() {
+            let (recovered, _) = oneshot::channel();
+            self.wake(&id, Wake::Recover(recovered));
+        }
+    }
+
     /// Wakes the owner of a session, if there is one.
     fn wake_owner(&self, id: &SessionId, wake: Wake) -> bool {
         self.lock().get(id).is_some_and(|owner| owner.send(wake).is_ok())
@@ -503,15 +509,16 @@ pub(crate) fn random_seed() -> Result<u64, Error> {
     Ok(u64::from_le_bytes(bytes) >> 11)
 }
 
-/// Deletes what has expired, until the host is shut down.
+/// Deletes what has expired, and closes what other processes have left open, until the host is shut down.
 async fn sweep(shared: Arc<Shared>) {
     let mut shutdown = shared.shutdown.subscribe();
     loop {
         tokio::select! {
-            () = tokio::time::sleep(SWEEP_INTERVAL) => {}
+            () = tokio::time::sleep(shared.limits.sweep) => {}
             _ = shutdown.wait_for(|shutdown| *shutdown) => return,
         }
         // A store that fails now may work the next time.
         let _ = shared.store.sweep().await;
+        shared.recover_lost().await;
     }
 }

@@ -15,9 +15,9 @@ use interlingua_agents::{Entries, Handle, InputRequest, Receipt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::Shared;
 use super::delivery::{self, QueuedPrompt, Turn};
 use super::observation::{Changes, Observed};
+use super::{GUARD_GRACE, Shared};
 use crate::{
     Acknowledgement, CommandState, Commit, Error, Fence, IdempotencyKey, Patch, SessionId,
     SessionRecord, State,
@@ -69,8 +69,8 @@ pub(super) struct Owner {
     history: Option<String>,
     /// The number of the next entry.
     pub(super) next: u64,
-    /// The agent of an earlier owner may still be ending.
-    lost_agent: bool,
+    /// The agent of an earlier owner that was lost may live until then.
+    lost_agent: Option<Instant>,
 }
 
 /// A live agent.
@@ -94,6 +94,8 @@ enum News {
     Slot(OwnedSemaphorePermit),
     /// The agent has rested long enough.
     Idle,
+    /// The agent of an earlier owner has ended.
+    LostAgentEnded,
     Shutdown,
 }
 
@@ -133,15 +135,18 @@ impl Owner {
             waiters: Vec::new(),
             taken: 0,
             history: None,
-            lost_agent: fence.follows_lost_owner(),
+            lost_agent: fence.follows_lost_owner().then(|| Instant::now() + GUARD_GRACE),
         };
         let served = owner.serve().await;
         if served.is_err() {
             owner.stop_agent().await;
         }
         // Another owner of this process may have taken the session already; its fence is newer, and
-        // then this has no effect. If it fails, the session is free when this process ends.
-        let _ = owner.shared.store.release(&owner.id, owner.fence).await;
+        // then this has no effect. If it fails, the session is free when this process ends; and so it is if
+        // the next owner still has to wait for the end of a lost agent.
+        if owner.lost_agent.is_none() {
+            let _ = owner.shared.store.release(&owner.id, owner.fence).await;
+        }
         if let Err(error) = served {
             for (_, waiter) in owner.waiters.drain(..) {
                 let _ = waiter.send(Err(error.clone()));
@@ -163,7 +168,9 @@ impl Owner {
                 if self.record.state != State::Ended {
                     self.store_state().await?;
                 }
-                if self.shared.retire(&self.id, &mut self.wakes) {
+                // The next owner would not know of a lost agent.
+                let may_retire = self.lost_agent.is_none() || shuts_down;
+                if may_retire && self.shared.retire(&self.id, &mut self.wakes) {
                     return Ok(());
                 }
             }
@@ -177,6 +184,7 @@ impl Owner {
                 }
                 News::Slot(slot) => self.start_agent(slot).await?,
                 News::Idle => self.close_agent().await,
+                News::LostAgentEnded => self.lost_agent = None,
                 News::Shutdown => self.shut_down().await?,
             }
         }
@@ -192,6 +200,7 @@ impl Owner {
         let idle_at = self.agent.as_ref().filter(|live| !live.ends).and_then(|live| {
             live.rests_since.and_then(|since| since.checked_add(self.shared.limits.idle))
         });
+        let lost_agent = self.lost_agent.filter(|_| !wants_agent);
         let Self { agent, wakes, shutdown, shared, .. } = self;
         let slots = shared.slots.clone();
         let (entries, requests) = match agent {
@@ -208,6 +217,7 @@ impl Owner {
             request = next_request(requests) => News::Request(request),
             Ok(slot) = slots.acquire_owned(), if wants_agent => News::Slot(slot),
             () = until(idle_at) => News::Idle,
+            () = until(lost_agent) => News::LostAgentEnded,
         };
         if wants_agent {
             self.shared.wanting.fetch_sub(1, Ordering::SeqCst);
@@ -272,7 +282,7 @@ impl Owner {
             }
         }
         self.forget_begun();
-        changes.commit.patch.state = Some(self.state());
+        changes.commit.patch.state = self.changed_state();
         let Changes { commit, announced } = changes;
         self.commit(commit).await?;
         self.store_requests().await?;
@@ -291,7 +301,7 @@ impl Owner {
         let mut changes = Changes::default();
         self.observed.observe(batch, &mut changes);
         self.forget_begun();
-        changes.commit.patch.state = Some(self.state());
+        changes.commit.patch.state = self.changed_state();
         self.commit(changes.commit).await
     }
 
@@ -345,20 +355,26 @@ impl Owner {
         }
     }
 
+    /// What the session is doing, if the record does not have it. The store appends entries fastest if
+    /// nothing else changes.
+    fn changed_state(&self) -> Option<State> {
+        Some(self.state()).filter(|state| *state != self.record.state)
+    }
+
     /// Stores what the session is doing, if that has changed.
     pub(super) async fn store_state(&mut self) -> Result<(), Error> {
-        let state = self.state();
-        if self.record.state == state {
+        let state = self.changed_state();
+        if state.is_none() {
             return Ok(());
         }
-        let patch = Patch { state: Some(state), ..Patch::default() };
+        let patch = Patch { state, ..Patch::default() };
         self.commit(Commit { patch, ..Commit::default() }).await
     }
 
     /// Waits until an agent that an earlier owner has lost was ended by its guard.
     pub(super) async fn until_lost_agent_ended(&mut self) {
-        if std::mem::take(&mut self.lost_agent) {
-            tokio::time::sleep_until(self.shared.guards_end).await;
+        if let Some(ended) = self.lost_agent.take() {
+            tokio::time::sleep_until(ended).await;
         }
     }
 

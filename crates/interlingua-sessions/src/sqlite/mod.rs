@@ -372,6 +372,11 @@ impl Store for SqliteStore {
         })
     }
 
+    fn lost(&self) -> Answer<'_, Vec<SessionId>> {
+        let shared = Arc::clone(&self.shared);
+        self.query(move |connection, _| operations::lost(connection, &shared.holder))
+    }
+
     fn probe(&self) -> Answer<'_, ()> {
         let shared = Arc::clone(&self.shared);
         self.change(move |connection, _| {

@@ -167,6 +167,17 @@ pub(super) fn list(
     records.take(filter.limit.unwrap_or(usize::MAX)).collect()
 }
 
+/// The sessions that are held by processes which have ended.
+pub(super) fn lost(connection: &Connection, holder: &Holder) -> Result<Vec<SessionId>, Error> {
+    let query = "SELECT id, holder FROM sessions WHERE holder IS NOT NULL AND holder <> ?1";
+    let mut statement = connection.prepare_cached(query).map_err(failed)?;
+    let rows = statement.query_map([holder.name()], |row| Ok((row.get(0)?, row.get(1)?)));
+    let held =
+        rows.map_err(failed)?.collect::<Result<Vec<(String, String)>, _>>().map_err(failed)?;
+    let lost = held.into_iter().filter(|(_, name)| !holder.is_other(name));
+    Ok(lost.filter_map(|(id, _)| SessionId::new(&id).ok()).collect())
+}
+
 pub(super) fn claim(
     connection: &Connection,
     id: &SessionId,

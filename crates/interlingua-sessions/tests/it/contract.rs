@@ -112,6 +112,10 @@ for_every_store!(a_session_that_rests_expires(store, hands) {
     assert_eq!(store.read(&resting, 0, 100).await, Err(absent.clone()));
     assert_eq!(store.claim(&resting).await, Err(absent.clone()));
     assert_eq!(store.touch(&resting).await, Err(absent.clone()));
+    assert_eq!(store.update(&resting, Patch::default()).await, Err(absent.clone()));
+    let (deleted, _) = owned(&*store, "deleted", &hands).await;
+    hands.advance(600_000);
+    assert_eq!(store.delete(&deleted).await, Ok(false));
     assert_eq!(store.submit(&resting, key("k"), json!({})).await, Err(absent));
     assert_eq!(store.list(&Filter::default()).await.unwrap().len(), 1);
     assert_eq!(store.sweep().await, Ok(1));

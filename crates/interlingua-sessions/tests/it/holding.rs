@@ -1,16 +1,21 @@
 //! A session that another process holds takes no command, and none of those that were refused runs later.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use interlingua::Entry;
+use interlingua::event::{Event, Outcome, TurnStarted};
 use interlingua_sessions::host::{HostLimits, NewSession, Received};
 use interlingua_sessions::{
     Acknowledgement, Answer, CommandState, Commit, Durability, Error, Fence, Filter, Host,
-    IdempotencyKey, Page, Patch, SessionId, SessionRecord, SqliteStore, Store, StoredCommand, Tail,
+    IdempotencyKey, Page, Patch, SessionId, SessionRecord, SqliteStore, State, Store,
+    StoredCommand, Tail,
 };
+use rusqlite::Connection;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::support::{id, key};
+use crate::support::{entry, id, key};
 use crate::talker::{Scripts, log, outcomes, prompt, texts, within};
 
 /// Each store plays a process: it has a lock of its own.
@@ -94,6 +99,64 @@ async fn a_session_that_could_not_begin_is_removed() {
     let left = store.list(&Filter::default()).await.unwrap();
     assert_eq!(left.iter().map(|record| &record.id).collect::<Vec<_>>(), [&earlier]);
 }
+
+/// A run may be killed while a server uses the same file.
+#[tokio::test]
+async fn a_session_whose_process_was_killed_is_closed_by_the_others() {
+    let (_folder, store, other) = processes();
+    let (store, scripts) = (Arc::new(store), Scripts::new(Received::Unknown));
+    let limits = HostLimits { sweep: Duration::from_millis(10), ..HostLimits::default() };
+    let host = within(Host::open(store.clone(), scripts, limits)).await.unwrap();
+    let session = created(&*store).await;
+    let fence = other.claim(&session).await.unwrap();
+    assert_eq!(store.lost().await, Ok(vec![]));
+    let event = Event::new(TurnStarted::default());
+    let entries = [Entry { event, ..entry(0, "") }].into_iter().collect();
+    let patch = Patch { state: Some(State::Working), ..Patch::default() };
+    other.commit(&session, fence, Commit { entries, patch, ..Commit::default() }).await.unwrap();
+    // Its lock ends with it.
+    drop(other);
+    said(&*store, &session, 1).await;
+    assert_eq!(outcomes(&log(&*store, &session).await), [Outcome::Failed]);
+    within(host.shutdown()).await;
+}
+
+/// The store appends entries fastest if the record of their session does not change.
+#[tokio::test]
+async fn the_record_of_a_working_session_is_not_written_with_every_entry() {
+    let (folder, store, _other) = processes();
+    let (store, scripts) = (Arc::new(store), Scripts::new(Received::Unknown));
+    let counted = Connection::open(folder.path().join("sessions.db")).unwrap();
+    let count = "CREATE TABLE writes (n); CREATE TRIGGER counts AFTER UPDATE OF record ON sessions BEGIN \
+                 INSERT INTO writes VALUES (1); END;";
+    counted.execute_batch(count).unwrap();
+    let writes = || -> i64 {
+        counted.query_row("SELECT count(*) FROM writes", [], |row| row.get(0)).unwrap()
+    };
+    let host = Host::new(store.clone(), scripts.clone(), HostLimits::default());
+    let session = created(&*store).await;
+    within(host.command(&session, key("k"), prompt("steps"))).await.unwrap();
+    let mut tail = store.watch(&session);
+    let mut before = 0;
+    for step in 0..STEPS {
+        // Each is a commit of its own, because the next one is made when it is stored.
+        while texts(&log(&*store, &session).await).len() < step + 1 {
+            within(tail.changed()).await.unwrap();
+        }
+        if step == 0 {
+            before = writes();
+        }
+        std::fs::write(scripts.path("go"), "\n").unwrap();
+    }
+    said(&*store, &session, 1).await;
+    // The time of the last use is written once a second, and the end of the turn changes the state.
+    let written = writes() - before;
+    assert!(written < STEPS as i64 / 2, "{written} of {STEPS}");
+    within(host.shutdown()).await;
+}
+
+/// How often the script prints.
+const STEPS: usize = 30;
 
 /// The length of a command that the store of these tests does not store.
 const TOO_LONG: usize = 10_000;

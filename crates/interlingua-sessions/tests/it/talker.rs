@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::support::{key, parsed};
 
 /// Reacts to words of its prompt, and otherwise repeats it: `wait` (until it is interrupted), `die`,
-/// `flood` (prints without a pause), `touch` (asks for a permission), `ask` (asks a question).
+/// `flood` (prints without a pause), `steps` (prints 30 times, each time after the pipe `go` was written), `touch` (asks for a permission), `ask` (asks a question).
 /// Late results let it say `resumed`. Every prompt is added to a file.
 const TALKER: &str = r#"#!/bin/sh
 say() { echo '{"type":"assistant","message":{"id":"m'$n'","role":"assistant","content":[{"type":"text","text":"'"$1"'"}]},"session_id":"s1","uuid":"u'$n'"}'; }
@@ -45,6 +45,7 @@ while read -r line; do
     *die*) say begins; exit 7;;
     *wait*) say begins; continue;;
     *flood*) i=0; while [ $i -lt 2000 ]; do i=$((i+1)); n=$((n+1)); say more; done; continue;;
+    *steps*) mkfifo go; i=0; while [ $i -lt 30 ]; do i=$((i+1)); n=$((n+1)); say more; until read -r _ < go; do :; done; done; end success false completed; continue;;
     *touch*) request Bash '{"command":"touch x"}'; continue;;
     *ask*) request AskUserQuestion '{"questions":[{"question":"Which?","header":"W","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}],"multiSelect":false}]}'; continue;;
     *) text=${line#*content\":\"}; say "${text%%\"*}"; end success false completed;;

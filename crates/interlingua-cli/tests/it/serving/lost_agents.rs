@@ -115,13 +115,17 @@ fn the_files_of_a_lost_agent_are_read_after_its_end() {
     assert_eq!(desk.times("again"), 0, "it is not sent to another agent");
 }
 
+/// An agent that notes if another one is running. It goes on when its input ends, as an agent does that
+/// works.
+fn exclusive() -> Desk {
+    let locked = "exec 9>>held; flock --nonblock 9 || echo overlap >> overlaps\n";
+    Desk::with_agent(&format!("{locked}{TALKER}\nsleep 1000"), "claude")
+}
+
 /// Two agents that continue the same session of their own at once would spoil it.
 #[test]
 fn an_agent_is_started_again_after_the_end_of_the_lost_one() {
-    let locked = "exec 9>>held; flock --nonblock 9 || echo overlap >> overlaps\n";
-    // It goes on when its input ends, as an agent does that works.
-    let script = format!("{locked}{TALKER}\nsleep 1000");
-    let mut desk = Desk::with_agent(&script, "claude");
+    let mut desk = exclusive();
     desk.start();
     let id = desk.create("wait", "k1");
     desk.prompt(&id, "hello", "k2");
@@ -133,5 +137,23 @@ fn an_agent_is_started_again_after_the_end_of_the_lost_one() {
     let end = desk.until(&id, |events| outcomes(events).len() == 2);
     assert_eq!(outcomes(&end), ["failed", "completed"]);
     assert_eq!((desk.times("wait"), desk.times("hello")), (1, 1));
+    assert!(!desk.path("work/overlaps").exists(), "two agents were running at once");
+}
+
+/// The session has recovered, and rests, before the lost agent has ended.
+#[test]
+fn a_prompt_after_the_recovery_waits_for_the_end_of_the_lost_agent() {
+    let mut desk = exclusive();
+    desk.start();
+    let id = desk.create("wait", "k1");
+    desk.until(&id, has("block_delta"));
+    let guards = kill_but_not_agents(&mut desk);
+    let late = end_late(&desk, guards, || {});
+    desk.start();
+    desk.until(&id, |events| outcomes(events) == ["failed"]);
+    desk.prompt(&id, "hello", "k2");
+    late.join().unwrap();
+    let end = desk.until(&id, |events| outcomes(events).len() == 2);
+    assert_eq!(outcomes(&end), ["failed", "completed"]);
     assert!(!desk.path("work/overlaps").exists(), "two agents were running at once");
 }
