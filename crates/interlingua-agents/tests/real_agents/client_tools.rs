@@ -74,7 +74,7 @@ async fn next_call(live: &mut Live<'_>) -> Result<InputRequest, String> {
 
 async fn answer(live: &Live<'_>, call: &InputRequest, answer: Value) -> Outcome {
     let answered = live.handle.answer(call.id(), answer).await;
-    answered.map_err(|refused| refused.to_string())
+    answered.map(|_| ()).map_err(|refused| refused.to_string())
 }
 
 /// Checks that the calls are the client's, that each was answered once, and what the model received.
