@@ -190,6 +190,7 @@ impl Live {
             cwd: Some(absolute(&launch.command.folder)),
             model: launch.model.clone(),
             permission_mode: Some(policy.mode.to_string()),
+            ..HostFacts::default()
         };
         let continues = reader.is_some();
         let mut reader = reader.map_or_else(|| Reader::new(launch.dialect.into(), read), Ok)?;

@@ -188,6 +188,12 @@ impl Reader {
         self.core.grammar.set_client_tools(tools);
     }
 
+    /// States that the caller answers the calls of the client while the stream is read. A turn that waits
+    /// for the client is then suspended instead of ended.
+    pub fn suspend_turns(&mut self) {
+        self.core.grammar.suspend_turns();
+    }
+
     /// Takes a call that the server of the client's tools received, and emits it unless the agent's
     /// stream has reported it. Returns its emitted id; `None` if the call has ended already. The caller
     /// [emits](Self::emit) the answer.

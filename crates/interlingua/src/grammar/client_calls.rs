@@ -9,7 +9,9 @@
 
 use super::Grammar;
 use super::stream::Emit;
-use crate::event::{Data, Event, Executor, Reason, Suspended, ToolInput, ToolKind, ToolStarted};
+use crate::event::{
+    Data, Event, Executor, Outcome, Reason, Suspended, ToolInput, ToolKind, ToolStarted, TurnEnded,
+};
 use crate::json::{Json, Text};
 use crate::reader::{ClientCall, ClientTools};
 
@@ -25,6 +27,8 @@ pub(super) struct ClientCalls {
     late_answers: Vec<Event<'static>>,
     /// The turn waits for the client as soon as the agent's own calls have ended.
     suspends: bool,
+    /// The caller answers the calls while the stream is read.
+    answered_in_stream: bool,
 }
 
 /// A call that is known from one of its two sources.
@@ -65,6 +69,28 @@ impl Grammar {
     pub(crate) fn set_client_tools(&mut self, tools: ClientTools) {
         self.client_calls.tools =
             Some(tools).filter(|it| !it.names.is_empty() || !it.renamed.is_empty());
+    }
+
+    /// Suspends turns that wait for the client, instead of ending them.
+    pub(crate) fn suspend_turns(&mut self) {
+        self.client_calls.answered_in_stream = true;
+    }
+
+    /// Whether the end of a turn is only a pause, in which the caller answers calls of the client.
+    pub(super) fn is_pause(&self, ended: &TurnEnded<'_>) -> bool {
+        self.client_calls.answered_in_stream
+            && ended.outcome == Outcome::WaitingForClient
+            && !self.calls.open_of_client().is_empty()
+    }
+
+    /// Suspends the turn. The agent does nothing else meanwhile, so that its own calls end, as they do at
+    /// the end of a turn that waits for the client.
+    pub(super) fn pause(&mut self, emit: Emit<'_>) {
+        self.calls.end_turn((true, false), Reason::TurnEnded, &mut self.stream, emit);
+        self.stream.count_merged();
+        let fate = self.stream.event_fate;
+        self.suspend(emit);
+        self.stream.event_fate = fate;
     }
 
     /// Recognises what the agent reports of the client's tools.

@@ -279,7 +279,7 @@ impl Grammar {
                 self.turns.start(event, stream, emit);
                 self.emit_late_answers(emit);
             }
-            Data::TurnEnded(_) => self.end_turn(event, false, emit),
+            Data::TurnEnded(_) => self.end_or_pause_turn(event, emit),
             Data::Withdrawn(_) => self.blocks.withdraw(event, stream, emit),
             Data::ToolInputDelta(_) | Data::ToolInput(_) | Data::ToolProgress(_) => {
                 self.calls.push(event, stream, emit);
@@ -414,6 +414,13 @@ impl Grammar {
             self.session.ensure_started(&mut self.stream, emit);
             self.turns.imply(&mut self.stream, emit);
             self.emit_late_answers(emit);
+        }
+    }
+
+    fn end_or_pause_turn(&mut self, event: Event<'_>, emit: Emit<'_>) {
+        match &event.data {
+            Data::TurnEnded(ended) if self.is_pause(ended) => self.pause(emit),
+            _ => self.end_turn(event, false, emit),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Ensures that the session starts once and ends once. A repeated start becomes an update, or is
-//! dropped. The start has what the host knows and the agent did not report. The permission mode is
-//! that of the host, if it has one: the host decides, whatever mode the agent believes to be in.
+//! dropped. The start has what the host knows and the agent did not report. The permission mode and the id
+//! are those of the host, if it has some: the host decides, whatever mode the agent believes to be in.
 
 use super::Exit;
 use super::stream::{Emit, Stream};
@@ -18,7 +18,7 @@ pub(super) struct Session {
     announced: bool,
     ended: bool,
     reported_exit: Exit,
-    /// What the host knows. Once the session has started, only the permission mode matters.
+    /// What the host knows. Once the session has started, only the id and the permission mode matter.
     host: HostFacts,
     id: Option<Text<'static>>,
     agent: Option<Text<'static>>,
@@ -70,12 +70,16 @@ impl Session {
                 return;
             }
             Data::SessionStarted(mut again) => {
-                self.enforce_mode(&mut again.permission_mode);
+                enforce(self.host.permission_mode.as_ref(), &mut again.permission_mode);
+                enforce(self.host.id.as_ref(), &mut again.id);
                 as_update(*again)
             }
             Data::SessionUpdated(mut update) => {
                 if update.permission_mode.is_some() {
-                    self.enforce_mode(&mut update.permission_mode);
+                    enforce(self.host.permission_mode.as_ref(), &mut update.permission_mode);
+                }
+                if update.id.is_some() {
+                    enforce(self.host.id.as_ref(), &mut update.id);
                 }
                 *update
             }
@@ -102,18 +106,14 @@ impl Session {
         }
     }
 
-    /// Replaces a permission mode by that of the host.
-    fn enforce_mode(&self, mode: &mut Option<Text<'_>>) {
-        if let Some(enforced) = &self.host.permission_mode {
-            *mode = Some(Text::from(enforced.clone()));
-        }
-    }
-
     /// Adds what the host knows and the agent did not report.
     fn complete(&self, started: &mut SessionStarted<'_>) {
-        let HostFacts { cwd, model, permission_mode } = self.host.clone();
+        let HostFacts { id, cwd, model, permission_mode } = self.host.clone();
         if permission_mode.is_some() {
             started.permission_mode = None;
+        }
+        if id.is_some() {
+            started.id = None;
         }
         let SessionStarted { host_fields, .. } = started;
         let mut fill = |name, field: &mut Option<Text<'_>>, known: Option<String>| {
@@ -122,6 +122,7 @@ impl Session {
                 host_fields.push(Text::plain(name));
             }
         };
+        fill("id", &mut started.id, id);
         fill("cwd", &mut started.cwd, cwd);
         fill("model", &mut started.model, model);
         fill("permission_mode", &mut started.permission_mode, permission_mode);
@@ -188,6 +189,13 @@ impl Session {
         }
         keep_changes!(id agent version model cwd permission_mode tools);
         any.then_some(update)
+    }
+}
+
+/// Replaces a fact by that of the host, if the host has one.
+fn enforce(enforced: Option<&String>, fact: &mut Option<Text<'_>>) {
+    if let Some(enforced) = enforced {
+        *fact = Some(Text::from(enforced.clone()));
     }
 }
 

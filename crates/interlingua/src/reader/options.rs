@@ -68,11 +68,14 @@ pub enum TurnOwner {
 }
 
 /// What the host of an agent knows of the session, because it started the agent. These facts
-/// complete the start of the session, where the agent does not report them (its permission mode takes
+/// complete the start of the session, where the agent does not report them (the id and the permission mode take
 /// precedence over what the agent reports, also later), and are marked there
 /// ([`SessionStarted::host_fields`](crate::event::SessionStarted::host_fields)).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostFacts {
+    /// The id by which the host continues the session, where that is not the agent's own. It takes
+    /// precedence over every id that the agent reports.
+    pub id: Option<String>,
     /// The working directory of the agent.
     pub cwd: Option<String>,
     /// The model that was requested.

@@ -66,6 +66,7 @@ mod grammar {
     mod filled_in_fields;
     mod host_facts;
     mod open_requests;
+    mod paused_turn;
     mod refused_plan;
     mod structured_answer;
     mod withdrawn_text;

@@ -10,6 +10,7 @@ fn events(dialect: &str, records: &[(u64, &str)]) -> Vec<Value> {
         cwd: Some("/work".to_owned()),
         model: Some("m".to_owned()),
         permission_mode: Some("default".to_owned()),
+        ..HostFacts::default()
     };
     let options = ReadOptions { host, ..ReadOptions::default() };
     let mut reader = Reader::new(Source::named(dialect).unwrap(), options).unwrap();
@@ -101,4 +102,24 @@ fn an_encoder_writes_the_facts_of_the_host() {
     let written = String::from_utf8(written).unwrap();
     assert!(written.contains(r#""cwd":"/work""#), "{written}");
     assert!(written.contains(r#""duration_ms":2000"#), "{written}");
+}
+
+/// A service numbers the runs of a chat, and the chat is what is continued.
+#[test]
+fn the_id_of_the_host_takes_precedence() {
+    let host = HostFacts { id: Some("chat".to_owned()), ..HostFacts::default() };
+    let options = ReadOptions { host, ..ReadOptions::default() };
+    let mut reader = Reader::new(Source::named("giselle").unwrap(), options).unwrap();
+    let mut ids = Vec::new();
+    let mut keep = |entry: EntryRef<'_>| {
+        let event = serde_json::to_value(entry.event).unwrap();
+        if event.get("id").is_some() {
+            ids.push((event["id"].clone(), event["host_fields"].clone()));
+        }
+    };
+    for id in ["one", "two"] {
+        let init = json!({"type": "init", "session_id": id});
+        reader.push(format!("{init}\n").as_bytes(), None, &mut keep).unwrap();
+    }
+    assert_eq!(ids, [(json!("chat"), json!(["id"]))]);
 }
