@@ -18,6 +18,8 @@
 //! # }
 //! ```
 //!
+//! [`service::FakeService`] is a service with the HTTP contract of the Giselle API instead, which runs agents elsewhere.
+//!
 //! It knows the wire formats, the rules that a request must keep to be accepted, and the tools that
 //! the agents offer. It does not know how to start an agent, nor anything outside loopback.
 
@@ -33,6 +35,7 @@ mod protocol;
 mod record;
 mod script;
 mod server;
+pub mod service;
 mod side;
 mod state;
 mod strict;

@@ -11,6 +11,7 @@
 //! | [`tool`] | the tools of an agent that is a model API: files, searches, commands. It knows no protocol |
 //! | [`ClientToolServer`] | tools that the client of a session runs, and the MCP server by which agents call them |
 //! | [`Config`] | the user's settings for every session, from a file |
+//! | [`remote`] | remote agents: services that run an agent behind the contract of the Giselle API |
 //! | [`Session`] | a live session: commands go in, entries come out. It knows no protocol and no process |
 //! | [`ProcessAgent`] | a session with a process, from its first prompt to the end of its last process |
 //!
@@ -28,6 +29,7 @@ pub mod process;
 mod process_agent;
 mod record;
 mod redaction;
+pub mod remote;
 mod request;
 mod session;
 mod tls;

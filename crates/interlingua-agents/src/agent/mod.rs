@@ -13,6 +13,7 @@
 mod claude;
 mod codex;
 mod copilot;
+mod described;
 mod gemini;
 mod opencode;
 pub mod program;
@@ -35,6 +36,7 @@ use crate::permission::Mode;
 use crate::process::{Command, Input, Server};
 use crate::process_agent::ProcessAgent;
 use crate::request::Request;
+pub use described::Described;
 use repository::Loosening;
 use session_files::SessionStorage;
 use sign_in::Folder;

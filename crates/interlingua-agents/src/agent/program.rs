@@ -119,7 +119,7 @@ impl Program {
         Self::parse(&text).map_err(bad)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let program: Self = toml::from_str(text).map_err(|error| format!("{error}{ADVICE}"))?;
         match (program.screen, program.dialect.as_str()) {
             (true, "") => return Ok(program),

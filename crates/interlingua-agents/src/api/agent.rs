@@ -223,7 +223,7 @@ fn other_folder(earlier: &Earlier, folder: &Path) -> Option<String> {
 }
 
 /// A new id for a session.
-fn new_id() -> String {
+pub(crate) fn new_id() -> String {
     let mut bytes = [0; 16];
     // Without randomness, the time and the process have to be enough.
     if getrandom::fill(&mut bytes).is_err() {

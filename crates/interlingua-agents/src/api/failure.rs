@@ -63,6 +63,8 @@ pub(crate) struct Failure {
     pub(crate) should_retry: Option<bool>,
     /// Why the response stopped, as the provider names it.
     pub(crate) stop_reason: Option<String>,
+    /// The server has certainly not begun to handle the request.
+    pub(crate) is_unsent: bool,
 }
 
 impl Failure {
@@ -82,6 +84,7 @@ impl Failure {
             hint,
             should_retry: None,
             stop_reason: text(&end.stop_reason),
+            is_unsent: false,
         }
     }
 
@@ -172,7 +175,7 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         let number = |text: &Option<String>| text.as_ref()?.trim().parse::<f64>().ok();
         let milliseconds = number(&self.retry_after_ms);
         let seconds = milliseconds.map(|it| it / 1000.0).or_else(|| number(&self.retry_after))?;

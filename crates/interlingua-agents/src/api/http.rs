@@ -195,6 +195,16 @@ impl Client {
         body: String,
     ) -> Exchange {
         let url = format!("{}{path}", self.connection.base_url.trim_end_matches('/'));
+        self.send_to(&url, headers, body)
+    }
+
+    /// Sends a request to another address. The headers of the connection are sent with it.
+    pub(crate) fn send_to(
+        &self,
+        url: &str,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+    ) -> Exchange {
         let mut request = self
             .client
             .post(url)
@@ -286,6 +296,7 @@ fn failure(problem: &reqwest::Error) -> Failure {
     let class = if problem.is_timeout() { ErrorClass::TimedOut } else { ErrorClass::Network };
     // The address may contain a key.
     let mut failure = Failure::new(class, chain(problem));
+    failure.is_unsent = problem.is_connect();
     // Every implementation of TLS names the certificate in its error, and none has a type for it
     // that the others share.
     if problem.is_connect() && failure.message.contains("certificate") {

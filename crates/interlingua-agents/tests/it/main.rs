@@ -30,6 +30,8 @@ mod real_shells;
 #[cfg(target_os = "linux")]
 mod redaction;
 #[cfg(unix)]
+mod remote;
+#[cfg(unix)]
 mod screens;
 #[cfg(target_os = "linux")]
 mod sent_records;
