@@ -89,7 +89,7 @@ Examples:
 /// The arguments of a session with an agent.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SessionArguments {
-    /// The agent (`interlingua agents` lists them), or a .toml file that describes a program.
+    /// The agent (`interlingua agents` lists them), or a .toml file that describes a program or a service.
     #[arg(value_parser = AgentName, hide_possible_values = true)]
     pub(crate) agent: String,
     /// The prompt. For `run`, `-` or nothing reads it from standard input; a `chat` begins with it.

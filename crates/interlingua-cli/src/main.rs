@@ -23,6 +23,7 @@ mod model_api;
 mod output;
 mod question;
 mod recent;
+mod remote;
 mod report;
 mod run;
 mod serve;

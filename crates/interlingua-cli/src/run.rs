@@ -23,7 +23,7 @@ use crate::conversation::{Answers, Conversation, Display, REDRAW_INTERVAL, Until
 use crate::output::{Output, Stdout};
 use crate::recent::{Recent, RecentRecorder};
 use crate::signals::{OnInterrupt, Signals};
-use crate::{client_tools, guard, model_api, report, suggest};
+use crate::{client_tools, guard, model_api, remote, report, suggest};
 
 /// The number of lines of standard error that are shown for an agent without output.
 const STDERR_LINES: usize = 8;
@@ -250,7 +250,10 @@ fn agent(arguments: &SessionArguments, mode: Mode) -> Result<(Box<dyn Agent>, bo
         return Ok((Box::new(agent), is_stored));
     }
     if let [first, ..] = arguments.of_api.given()[..] {
-        bail!("{first} is for model APIs; {} is a program", arguments.agent);
+        bail!("{first} is for model APIs; {} is none", arguments.agent);
+    }
+    if let Some(service) = remote::service(&arguments.agent)? {
+        return Ok((Box::new(remote::agent(&service, arguments)?), true));
     }
     Ok((Box::new(process_agent(arguments, mode, client_tools::offer(arguments)?)?), true))
 }
@@ -291,7 +294,7 @@ pub(crate) fn process_agent(
         near => format!("; did you mean {}?", near.join(" or ")),
     };
     bail!(
-        "no agent is called `{name}`{meant} The agents are {}, and any program that a .toml file describes",
+        "no agent is called `{name}`{meant} The agents are {}, and any program or service that a .toml file describes",
         known.join(", ")
     )
 }

@@ -32,7 +32,7 @@ mod stream;
 
 pub use error::{ErrorBody, ErrorDetail};
 pub use routes::Session;
-pub use security::{Scope, Token, TokenKey};
+pub use security::{Scope, Seal, Token, TokenKey};
 pub use serve::Server;
 pub use sessions::Sessions;
 pub use settings::{AgentApi, Allowed, Limits, Settings, Streams};

@@ -10,14 +10,16 @@ use interlingua_agents::agent::{HostEnvironment, KnownAgent};
 use interlingua_agents::api::ApiKind;
 use interlingua_agents::api::provider::Provider;
 use interlingua_agents::permission::{Mode, Policy};
+use interlingua_agents::remote::{RelayAccess, RemoteService};
 use interlingua_agents::{Agent, ClientToolOffer, ClientToolServer, Config, Options};
-use interlingua_server::Allowed;
-use interlingua_sessions::SessionRecord;
+use interlingua_server::{Allowed, Seal};
 use interlingua_sessions::host::{Launcher, Logs, Prepared, Received};
+use interlingua_sessions::{SessionId, SessionRecord};
+use serde_json::Value;
 
 use crate::arguments::{Arguments, Command, SessionArguments};
 use crate::arguments_of_apis::OpenAiApi;
-use crate::{model_api, run};
+use crate::{model_api, remote, run};
 
 /// Prepares known agents, model APIs, and programs that a file describes.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub(crate) struct Agents {
     client_tools: ClientToolServer,
     /// What the callers of a server may request.
     allowed: Option<Allowed>,
+    /// Seals the tokens of relays, which records keep.
+    seal: Option<Seal>,
 }
 
 impl Agents {
@@ -41,12 +45,23 @@ impl Agents {
         api: Option<OpenAiApi>,
         client_tools: ClientToolServer,
     ) -> Self {
-        Self { config, programs, api, client_tools, allowed: None }
+        Self { config, programs, api, client_tools, allowed: None, seal: None }
     }
 
     /// The same agents, of which those are started that a server permits.
     pub(crate) fn permitting(self, allowed: Allowed) -> Self {
         Self { allowed: Some(allowed), ..self }
+    }
+
+    /// The same agents, the tokens of whose relays are kept.
+    pub(crate) fn sealing(self, seal: Seal) -> Self {
+        Self { seal: Some(seal), ..self }
+    }
+
+    /// The service that runs the agent of a session elsewhere, if one does.
+    fn service(&self, record: &SessionRecord) -> Result<Option<RemoteService>> {
+        let is_permitted = self.programs.iter().any(|path| path.as_os_str() == &*record.agent);
+        if is_permitted { remote::service(&record.agent) } else { Ok(None) }
     }
 
     /// Checks a stored session before its agent is started. It may come from a server that permits
@@ -75,8 +90,10 @@ impl Agents {
         // Values are joined with their flags, so that none can be taken for a flag.
         let mut words = vec!["interlingua".to_owned(), "run".to_owned(), record.agent.clone()];
         let resumed = record.native_ids.last().filter(|_| is_known || is_program);
+        // What a service reports of its model is no choice of ours.
+        let is_remote = self.service(record)?.is_some();
         let values = [
-            ("--model", record.model.as_ref()),
+            ("--model", record.model.as_ref().filter(|_| !is_remote)),
             ("--cwd", record.folder.as_ref()),
             ("--permission-mode", record.mode.as_ref()),
             ("--resume", resumed),
@@ -114,6 +131,9 @@ impl Agents {
                 logs,
             )?));
         }
+        if let Some(service) = self.service(record)? {
+            return Ok(Box::new(remote::hosted(&service, record, logs, self.seal.as_ref())?));
+        }
         let offer = self.offer(record)?;
         Ok(Box::new(run::process_agent(arguments, self.mode(arguments), offer)?))
     }
@@ -136,7 +156,9 @@ impl Launcher for Agents {
     }
 
     fn needs_log(&self, record: &SessionRecord) -> bool {
-        Provider::find(&record.agent).is_some()
+        // A service gets the last prompt once more with the results for which it waits.
+        let is_remote = || matches!(self.service(record), Ok(Some(_)));
+        Provider::find(&record.agent).is_some() || is_remote()
     }
 
     fn prepare(&self, record: &SessionRecord, logs: &Logs) -> Result<Prepared, String> {
@@ -171,5 +193,9 @@ impl Launcher for Agents {
             // A model API has no files, and our own log may lack what it began to do.
             None => Received::Unknown,
         }
+    }
+
+    fn keep_relay(&self, session: &SessionId, relay: &RelayAccess) -> Option<Value> {
+        remote::keep_relay(self.seal.as_ref()?, session, relay)
     }
 }

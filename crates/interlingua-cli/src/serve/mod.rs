@@ -13,7 +13,7 @@ use interlingua_agents::agent::ALL;
 use interlingua_agents::api::provider;
 use interlingua_agents::process::adopt_orphans;
 use interlingua_agents::{ClientToolServer, Config};
-use interlingua_server::{AgentApi, Allowed, Server, Settings};
+use interlingua_server::{AgentApi, Allowed, Seal, Server, Settings};
 use interlingua_sessions::host::HostLimits;
 use interlingua_sessions::{Durability, Host, MemoryStore, ServerLock, Store};
 use tokio::net::TcpListener;
@@ -26,20 +26,20 @@ pub(crate) use launcher::Agents;
 /// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<u8> {
     log::begin(arguments.log);
-    let settings = settings(arguments)?;
+    let (settings, seal) = settings(arguments)?;
     let config = match &arguments.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
     let (store, _lock) = open_store(arguments)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(arguments, settings, config, store))?;
+    runtime.block_on(serve(arguments, (settings, seal), config, store))?;
     Ok(SUCCESS)
 }
 
 async fn serve(
     arguments: &ServeArguments,
-    settings: Settings,
+    (settings, seal): (Settings, Option<Seal>),
     config: Config,
     store: Arc<dyn Store>,
 ) -> Result<()> {
@@ -50,7 +50,11 @@ async fn serve(
     let address = listener.local_addr()?;
     let tools = ClientToolServer::start().context("the tools of clients cannot be offered")?;
     let agents = Agents::new(config, arguments.programs(), arguments.api, tools);
-    let agents = Arc::new(agents.permitting(settings.allowed.clone()));
+    let agents = agents.permitting(settings.allowed.clone());
+    let agents = Arc::new(match seal {
+        Some(seal) => agents.sealing(seal),
+        None => agents,
+    });
     let limits = HostLimits {
         live: arguments.live,
         idle: arguments.idle,
@@ -67,7 +71,8 @@ async fn serve(
     Ok(())
 }
 
-fn settings(arguments: &ServeArguments) -> Result<Settings> {
+/// The settings of a server, and what seals the secrets of its records.
+fn settings(arguments: &ServeArguments) -> Result<(Settings, Option<Seal>)> {
     if !arguments.listen.ip().is_loopback() && !arguments.public {
         bail!(
             "{} can be reached from other machines, and the connection is not encrypted: put a server with TLS in \
@@ -91,7 +96,7 @@ fn settings(arguments: &ServeArguments) -> Result<Settings> {
     settings.hosts.clone_from(&arguments.hosts);
     settings.origins.clone_from(&arguments.origins);
     settings.session_ttl = arguments.ttl;
-    Ok(settings)
+    Ok((settings, tokens.seal))
 }
 
 /// What callers may request.

@@ -3,7 +3,7 @@
 //! A token is never taken from an argument, which every user of the machine can read.
 
 use anyhow::{Context, Result, bail};
-use interlingua_server::{Scope, Token, TokenKey};
+use interlingua_server::{Scope, Seal, Token, TokenKey};
 use interlingua_sessions::SessionId;
 
 use crate::arguments_of_serve::ServeArguments;
@@ -19,6 +19,8 @@ pub(super) struct Tokens {
     pub(super) all: Vec<Token>,
     /// Signs tokens for one session. It belongs to the first administrator.
     pub(super) key: Option<TokenKey>,
+    /// Seals what records keep of other services, with the same secret.
+    pub(super) seal: Option<Seal>,
     /// The one that was generated, because there was none.
     pub(super) generated: Option<String>,
 }
@@ -26,7 +28,7 @@ pub(super) struct Tokens {
 /// Reads the tokens.
 pub(super) fn read(arguments: &ServeArguments) -> Result<Tokens> {
     let mut tokens = Vec::new();
-    let mut key = None;
+    let mut secret = None;
     if let Some(path) = &arguments.tokens {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         for (number, line) in (1..).zip(text.lines()) {
@@ -35,7 +37,7 @@ pub(super) fn read(arguments: &ServeArguments) -> Result<Tokens> {
                 let at = || format!("{}:{number}", path.display());
                 let (token, scope) = parse(line).with_context(at)?;
                 if scope == Scope::Admin {
-                    key.get_or_insert_with(|| TokenKey::from_secret(token));
+                    secret.get_or_insert_with(|| token.to_owned());
                 }
                 tokens.push(Token::new(token, scope));
             }
@@ -44,15 +46,19 @@ pub(super) fn read(arguments: &ServeArguments) -> Result<Tokens> {
     if let Ok(token) = std::env::var(VARIABLE) {
         let token = token.trim();
         check(token).context(VARIABLE)?;
-        key = Some(TokenKey::from_secret(token));
+        secret = Some(token.to_owned());
         tokens.push(Token::new(token, Scope::Admin));
     }
-    if !tokens.is_empty() {
-        return Ok(Tokens { all: tokens, key, generated: None });
+    let mut generated = None;
+    if tokens.is_empty() {
+        let token = SessionId::random()?.to_string();
+        tokens.push(Token::new(&token, Scope::Admin));
+        secret = Some(token.clone());
+        generated = Some(token);
     }
-    let generated = SessionId::random()?.to_string();
-    let all = vec![Token::new(&generated, Scope::Admin)];
-    Ok(Tokens { all, key: Some(TokenKey::from_secret(&generated)), generated: Some(generated) })
+    let key = secret.as_deref().map(TokenKey::from_secret);
+    let seal = secret.as_deref().map(Seal::from_secret);
+    Ok(Tokens { all: tokens, key, seal, generated })
 }
 
 /// A line of the file: a token, and whom it is for (`admin`, `owner NAME` or `session ID`).

@@ -8,6 +8,7 @@ mod folders;
 mod issued;
 mod origin;
 mod rate;
+mod seal;
 mod token;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,7 @@ use interlingua_sessions::{Clock, SessionId};
 
 pub(crate) use folders::resolve as resolve_folder;
 pub use issued::TokenKey;
+pub use seal::Seal;
 pub(crate) use token::Access;
 pub use token::{Scope, Token};
 

@@ -1,8 +1,12 @@
 //! What a host needs to know of agents: how one is prepared for a session, and what it remembers.
 
+use interlingua::Entry;
+use interlingua::event::Data;
+use interlingua_agents::remote::RelayAccess;
 use interlingua_agents::{Agent, Options};
+use serde_json::Value;
 
-use crate::SessionRecord;
+use crate::{SessionId, SessionRecord, log};
 
 /// Prepares agents for sessions. The host starts them; it knows neither programs nor protocols.
 pub trait Launcher: Send + Sync {
@@ -24,6 +28,13 @@ pub trait Launcher: Send + Sync {
     /// Whether the agent has received a prompt at or after a time, in milliseconds since 1970,
     /// according to the files in which it keeps its sessions.
     fn received(&self, record: &SessionRecord, prompt: &str, since: u64) -> Received;
+
+    /// What the record of a session keeps of a relay, with which [`prepare`](Self::prepare) lets a remote agent go on.
+    /// Its token is a secret, which no record may contain as it is. `None` if nothing is kept.
+    fn keep_relay(&self, session: &SessionId, relay: &RelayAccess) -> Option<Value> {
+        let _ = (session, relay);
+        None
+    }
 }
 
 /// What an agent without a memory of its own [continues from](Launcher::needs_log): entries, one per
@@ -34,6 +45,21 @@ pub struct Logs {
     pub own: Vec<u8>,
     /// The log of the session that it continues, if it does.
     pub earlier: Vec<u8>,
+}
+
+impl Logs {
+    /// The text of the last prompt that was given to the agent.
+    pub fn last_prompt(&self) -> Option<String> {
+        self.own.rsplit(|byte| *byte == b'\n').find_map(|line| {
+            // Most lines have nothing to do with prompts, and need not be parsed.
+            memchr::memmem::find(line, b"host_state")?;
+            let entry: Entry = serde_json::from_slice(line).ok()?;
+            match &entry.event.data {
+                Data::HostState(state) => log::announced(state).filter(|text| !text.is_empty()),
+                _ => None,
+            }
+        })
+    }
 }
 
 /// An agent that can be started.

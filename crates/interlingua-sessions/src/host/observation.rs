@@ -2,12 +2,17 @@
 
 use interlingua::event::{Data, Executor};
 use interlingua::{Batch, EntryRef};
+use interlingua_agents::remote::RelayAccess;
 use interlingua_agents::{InputRequest, Wanted};
 
 use super::client_calls::ClientCalls;
 use super::delivery::Turn;
+use super::launcher::Launcher;
 use crate::record::title;
-use crate::{CommandState, CommandUpdate, Commit, IdempotencyKey, State, Waiting, log};
+use crate::{CommandState, CommandUpdate, Commit, IdempotencyKey, SessionId, State, Waiting, log};
+
+/// The fact of the host with what is kept of the relay of a remote agent.
+pub const RELAY: &str = "relay";
 
 /// What is known of a live session from its entries.
 #[derive(Debug)]
@@ -26,6 +31,18 @@ pub(super) struct Changes {
     pub(super) commit: Commit,
     /// The entries contain the intent of the prompt that was announced: once they are stored, it is sent.
     pub(super) announced: bool,
+    /// The relay at which a remote agent takes results from now on.
+    relay: Option<RelayAccess>,
+}
+
+impl Changes {
+    /// What is committed, with what the record may keep of the relay.
+    pub(super) fn into_commit(self, launcher: &dyn Launcher, session: &SessionId) -> Commit {
+        let mut commit = self.commit;
+        let kept = self.relay.and_then(|relay| launcher.keep_relay(session, &relay));
+        commit.patch.host.extend(kept.map(|kept| (RELAY.to_owned(), kept)));
+        commit
+    }
 }
 
 impl Observed {
@@ -104,6 +121,15 @@ impl Observed {
                 patch.native_id = id.or(patch.native_id.take());
                 patch.model =
                     updated.model.as_ref().map(ToString::to_string).or(patch.model.take());
+                for (name, fact) in
+                    [("sandboxId", &updated.sandbox), ("snapshotId", &updated.snapshot)]
+                {
+                    let fact = fact.as_ref().map(|fact| fact.to_string().into());
+                    patch.host.extend(fact.map(|fact| (name.to_owned(), fact)));
+                }
+                if let Some(relay) = &updated.relay {
+                    changes.relay = RelayAccess::of(relay).or(changes.relay.take());
+                }
             }
             Data::HostState(state) => {
                 if let Turn::Announced(keys) = &self.turn

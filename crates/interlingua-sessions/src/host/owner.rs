@@ -283,8 +283,8 @@ impl Owner {
         }
         self.forget_begun();
         changes.commit.patch.state = self.changed_state();
-        let Changes { commit, announced } = changes;
-        self.commit(commit).await?;
+        let announced = changes.announced;
+        self.commit(changes.into_commit(&*self.shared.launcher, &self.id)).await?;
         self.store_requests().await?;
         if announced {
             self.send_prompt().await?;
@@ -302,7 +302,7 @@ impl Owner {
         self.observed.observe(batch, &mut changes);
         self.forget_begun();
         changes.commit.patch.state = self.changed_state();
-        self.commit(changes.commit).await
+        self.commit(changes.into_commit(&*self.shared.launcher, &self.id)).await
     }
 
     /// Forgets the current prompt once its turn has begun.

@@ -29,7 +29,7 @@ while read -r line; do
 done
 "#;
 
-fn desk() -> Desk {
+pub(super) fn desk() -> Desk {
     let mut desk = Desk::with_agent(FILLER, "claude");
     mknodat(CWD, desk.path("go"), FileType::Fifo, Mode::RWXU, 0).unwrap();
     std::fs::create_dir(desk.path("bin")).unwrap();
@@ -83,7 +83,7 @@ impl Run {
 }
 
 /// The agent's side of the tools of the client: an MCP client that does as little as it may.
-struct Tools {
+pub(super) struct Tools {
     address: String,
     path: String,
     authorization: String,
@@ -91,7 +91,7 @@ struct Tools {
 }
 
 impl Tools {
-    fn connect(desk: &Desk) -> Self {
+    pub(super) fn connect(desk: &Desk) -> Self {
         let config = std::fs::read(desk.path("tools.json")).unwrap();
         let config: Value = serde_json::from_slice(&config).unwrap();
         let server = &config["mcpServers"]["interlingua"];
@@ -128,7 +128,7 @@ impl Tools {
         connection
     }
 
-    fn call(&self) -> TcpStream {
+    pub(super) fn call(&self) -> TcpStream {
         self.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
             "name": "getFormSnapshot", "arguments": {"instruction": "all"},
         }}))
@@ -136,7 +136,7 @@ impl Tools {
 }
 
 /// A whole response.
-fn read(mut connection: TcpStream) -> String {
+pub(super) fn read(mut connection: TcpStream) -> String {
     let mut response = String::new();
     connection.read_to_string(&mut response).unwrap();
     response

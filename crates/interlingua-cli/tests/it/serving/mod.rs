@@ -14,4 +14,5 @@ mod kills;
 mod lost_agents;
 mod model_api;
 mod permitted;
+mod remote;
 mod script;
