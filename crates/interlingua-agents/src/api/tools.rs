@@ -1,6 +1,6 @@
 //! The tools of a session: our own, and those of MCP servers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use interlingua::event::ToolKind;
 use serde_json::Value;
@@ -59,6 +59,11 @@ impl SessionTools {
             skips_secrets: definition.skips_secrets,
             needs_permission: definition.needs_permission,
         }
+    }
+
+    /// The working folder, without links.
+    pub(crate) fn folder(&self) -> &Path {
+        self.toolbox.folder()
     }
 
     pub(crate) fn additional_folders(&self) -> Vec<PathBuf> {

@@ -248,7 +248,7 @@ impl Live {
     fn permission_request(&mut self, at: usize) -> PermissionRequest {
         self.calls.requests += 1;
         let id = format!("permission_{}", self.calls.requests);
-        let folder = self.folder.clone();
+        let folder = self.calls.tools.folder().to_owned();
         let additional_folders = self.calls.tools.additional_folders();
         let tools = self.calls.tools.clone();
         let Some(queued) = self.calls.queue.get_mut(at) else {
@@ -265,6 +265,7 @@ impl Live {
             description: None,
             folder,
             additional_folders,
+            folders_are_resolved: true,
             readable_files: Vec::new(),
             skips_secrets: queued.facts.skips_secrets,
         }
