@@ -215,8 +215,15 @@ impl Live {
                 self.take_answer(at);
                 continue;
             }
-            // In the mode `deny`, nothing runs that no rule allows.
-            if !queued.facts.needs_permission && self.policy.mode != Mode::Deny {
+            let asks = match self.policy.mode {
+                // Nothing runs that no rule and no user allows.
+                Mode::Deny => true,
+                Mode::Interactive => queued.facts.can_run,
+                Mode::Ask | Mode::AcceptEdits | Mode::Auto | Mode::Plan => {
+                    queued.facts.needs_permission
+                }
+            };
+            if !asks {
                 self.calls.start(at);
                 continue;
             }
