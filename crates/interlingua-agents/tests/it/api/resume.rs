@@ -311,3 +311,79 @@ async fn the_key_is_not_stored() {
     let stored = std::fs::read_to_string(file_of(&bench, &events)).unwrap();
     assert!(!stored.contains("sk-abc"), "{stored}");
 }
+
+/// A resumed session offers the tools that it always has. What has become of them, of its folder and
+/// of what is stored is reported.
+#[tokio::test]
+async fn a_resumed_session_reports_what_is_different() {
+    for api in APIS {
+        let write = Reply::call("Write", json!({"file_path": "a.txt", "content": "x"}));
+        let mut first = storing(api, [Reply::text("Hello."), Reply::text("And goodbye.")]);
+        let (_, events) = first.run("hi").await;
+        first.settings.earlier = Some(earlier(&first, &events));
+        first.run("and?").await;
+        let path = file_of(&first, &events);
+        let stored = std::fs::read_to_string(&path).unwrap();
+        let mut lines: Vec<Value> =
+            stored.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let of_history = |line: &&mut Value| {
+            line["type"] == "host_state" && line.to_string().contains("goodbye")
+        };
+        let record = lines.iter_mut().find(of_history).unwrap();
+        record["raw"] = json!({"of a later version": true});
+        let stored: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let mut second = Bench::new(api, [write, Reply::text("I could not.")]);
+        second.settings.earlier = Some(Earlier::read(stored.as_bytes()).unwrap());
+        second.settings.tools.tools = Some(vec!["Read".to_owned()]);
+        let (ended, resumed) = second.run("write").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {resumed:#?}");
+        assert_eq!(only(&resumed, "session_started")["tools"], json!(["Read"]), "{api:?}");
+        let notices = notices(&resumed);
+        let [before, now] = [&first, &second].map(|bench| bench.folder.path().canonicalize());
+        let (before, now) = (before.unwrap(), now.unwrap());
+        for expected in [
+            "calls of these tools of the earlier session fail now: Write, Edit".to_owned(),
+            format!("worked in {}, and this one works in {}", before.display(), now.display()),
+            "1 steps of the stored conversation could not be read".to_owned(),
+        ] {
+            assert!(notices.contains(&expected), "{api:?} {expected}: {notices}");
+        }
+        assert_eq!(only(&resumed, "tool_ended")["status"], "failed", "{api:?}");
+        assert!(!second.path("a.txt").exists());
+        let offered = second.model.main_requests()[0].body["tools"].to_string();
+        assert!(offered.contains("Write"), "the list stays the same: {offered}");
+    }
+}
+
+/// Results can contain what no API takes as it is.
+#[tokio::test]
+async fn images_and_unknown_content_of_another_agent_are_reported() {
+    let result = json!([
+        {"type": "text", "text": "seen"},
+        {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+        {"type": "hologram", "data": "AA=="},
+        {"type": "hologram", "data": "BB=="},
+    ]);
+    let call = json!({"type": "tool_use", "id": "t", "name": "Read", "input": {}});
+    let result = json!({"type": "tool_result", "tool_use_id": "t", "content": result});
+    let message = |role: &str, content: &Value| {
+        let message = json!({"id": "m", "role": role, "model": "m", "content": [content]});
+        json!({"type": role, "session_id": "s", "message": message})
+    };
+    let records = [
+        json!({"type": "system", "subtype": "init", "session_id": "s", "cwd": "/w", "tools": []}),
+        message("assistant", &call),
+        message("user", &result),
+        json!({"type": "result", "subtype": "success", "session_id": "s", "result": ""}),
+    ];
+    let recorded: String = records.iter().map(|record| format!("{record}\n")).collect();
+    let mut bench = Bench::new(ApiKind::Anthropic, [last_turn()]);
+    bench.settings.earlier = Some(Earlier::read(recorded.as_bytes()).unwrap().forked());
+    let (_, events) = bench.run("which word?").await;
+    let notices = notices(&events);
+    for expected in ["images (1)", "content of an unknown kind (2)"] {
+        let expected = format!("left out of the earlier session: {expected}");
+        assert!(notices.contains(&expected), "{expected}: {notices}");
+    }
+    assert!(bench.model.main_requests()[0].body.to_string().contains("seen"));
+}
