@@ -67,6 +67,18 @@ impl QueuedCall {
     }
 }
 
+/// Where the path of a call leads, for the user, who sees only the path as the model wrote it.
+fn detour(call: &QueuedCall, folder: &Path, additional: &[PathBuf]) -> Option<String> {
+    call.resolved(folder)?;
+    let place = call.places.as_ref()?.first()?;
+    let mut folders = std::iter::once(folder).chain(additional.iter().map(PathBuf::as_path));
+    let outside = match folders.any(|folder| place.starts_with(folder)) {
+        true => "",
+        false => ", outside of the folder",
+    };
+    Some(format!("it leads to {}{outside}", place.display()))
+}
+
 pub(super) enum CallState {
     Waiting,
     /// The client runs its tool.
@@ -262,6 +274,7 @@ impl Live {
             return PermissionRequest { id, folder, ..PermissionRequest::default() };
         };
         queued.places = tools.places(&queued.made.name, &queued.made.input);
+        let description = detour(queued, &folder, &additional_folders);
         PermissionRequest {
             id,
             call: vec![queued.made.id.clone()],
@@ -269,7 +282,7 @@ impl Live {
             kind: queued.facts.kind.clone(),
             input: Some(queued.made.input.to_string()),
             may_lack_input: false,
-            description: None,
+            description,
             folder,
             additional_folders,
             folders_are_resolved: true,
@@ -285,6 +298,7 @@ impl Live {
         self.emit(PermissionRequested {
             request: Text::from(id.clone()),
             call: Some(Text::from(call)),
+            description: request.description.clone().map(Text::from),
             ..PermissionRequested::default()
         });
         if let Some(queued) = self.calls.queue.get_mut(at) {

@@ -141,3 +141,28 @@ async fn an_interrupt_withdraws_what_waits() {
         bench.check("interrupted-request");
     }
 }
+
+/// Who approves a change of `docs/a.txt` has to know that `docs` is a link.
+#[cfg(unix)]
+#[tokio::test]
+async fn the_user_learns_where_a_path_leads() {
+    let calls = ["docs/a.txt", "inner/a.txt", "a.txt"].map(write);
+    let (bench, mut asked) = asking(APIS[0], calls.into_iter().chain([Reply::text("Done.")]));
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::create_dir(bench.path("plain")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), bench.path("docs")).unwrap();
+    std::os::unix::fs::symlink("plain", bench.path("inner")).unwrap();
+    let session = prompted(&bench).await;
+    for _ in 0..3 {
+        let request = within(asked.recv()).await.unwrap();
+        session.handle.decide(request.id(), Decision::Allow).await.unwrap();
+    }
+    let (_, events) = session.end().await;
+    let requests = of_kind(&events, "permission_requested");
+    let shown: Vec<_> = requests.iter().map(|it| it["description"].as_str()).collect();
+    let outside = outside.path().canonicalize().unwrap().join("a.txt");
+    let inside = bench.folder.path().canonicalize().unwrap().join("plain/a.txt");
+    let outside = format!("it leads to {}, outside of the folder", outside.display());
+    let inside = format!("it leads to {}", inside.display());
+    assert_eq!(shown, [Some(&*outside), Some(&*inside), None]);
+}
