@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fake_model::{Reply, Script};
+use interlingua_agents::Prompt;
 use interlingua_agents::api::{ApiKind, Earlier, SessionLog, SessionStore, StoredRun};
 use serde_json::{Value, json};
 
-use super::{APIS, Bench, of_kind, only, text};
+use super::{APIS, Bench, KEY, of_kind, only, text};
 
 /// Stores sessions as files of a folder.
 #[derive(Debug)]
@@ -386,4 +387,41 @@ async fn images_and_unknown_content_of_another_agent_are_reported() {
         assert!(notices.contains(&expected), "{expected}: {notices}");
     }
     assert!(bench.model.main_requests()[0].body.to_string().contains("seen"));
+}
+
+/// The key is in what the user gives to the session.
+#[tokio::test]
+async fn the_key_in_a_prompt_is_neither_sent_nor_stored() {
+    for api in APIS {
+        let mut bench = storing(api, [Reply::text("I see."), last_turn()]);
+        bench.settings.system = format!("The key is {KEY}.");
+        bench.write(".env", &format!("API_KEY={KEY}\n"));
+        let mut prompt = Prompt::from(format!("use {KEY}"));
+        prompt.files.push(bench.path(".env"));
+        let session = bench.open().await;
+        session.handle.prompt(prompt).await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(only(&events, "user_message")["text"], "use [redacted]", "{api:?}");
+        // What an earlier version has stored contains the key.
+        let stored = std::fs::read_to_string(file_of(&bench, &events)).unwrap();
+        assert!(
+            !stored.contains(KEY) && stored.contains("API_KEY=[redacted]"),
+            "{api:?}: {stored}"
+        );
+        let before = stored.replace("API_KEY=[redacted]", &format!("API_KEY={KEY}"));
+        bench.settings.earlier = Some(Earlier::read(before.as_bytes()).unwrap().forked());
+        let (ended, events) = bench.run("which word?").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        let stored = std::fs::read_to_string(file_of(&bench, &events)).unwrap();
+        assert!(
+            !stored.contains(KEY) && stored.contains("API_KEY=[redacted]"),
+            "{api:?}: {stored}"
+        );
+        let requests = bench.model.main_requests();
+        let sent = requests[0].body.to_string();
+        assert!(!sent.contains(KEY), "{api:?}: {sent}");
+        assert_eq!(sent.matches("[redacted]").count(), 3, "{api:?}: {sent}");
+    }
 }
