@@ -425,3 +425,30 @@ async fn the_key_in_a_prompt_is_neither_sent_nor_stored() {
         assert_eq!(sent.matches("[redacted]").count(), 3, "{api:?}: {sent}");
     }
 }
+
+/// Models bind their reasoning to the system prompt and the tools, so both stay the same.
+#[tokio::test]
+async fn what_has_no_effect_on_a_resumed_session_is_reported() {
+    for api in APIS {
+        let mut bench = storing(api, [Reply::text("Hello."), Reply::text("Hm."), last_turn()]);
+        bench.settings.tools.tools = Some(vec!["Read".to_owned(), "Grep".to_owned()]);
+        let (_, first) = bench.run("hi").await;
+        let without_effect = |events: &[Value]| {
+            let notices = notices(events);
+            [
+                notices.contains("began; the current ones have no effect"),
+                notices.contains("so they are not offered: Write, Edit"),
+            ]
+        };
+        bench.settings.earlier = Some(earlier(&bench, &first));
+        let (_, second) = bench.run("and?").await;
+        assert_eq!(without_effect(&second), [false, false], "{api:?}: {}", notices(&second));
+        bench.settings.earlier = Some(earlier(&bench, &second));
+        bench.settings.system = "Be a pirate.".to_owned();
+        bench.settings.tools.tools =
+            Some(["Read", "Write", "Edit", "Grep"].map(str::to_owned).to_vec());
+        let (_, third) = bench.run("which word?").await;
+        assert_eq!(without_effect(&third), [true, true], "{api:?}: {}", notices(&third));
+        bench.check("resumed-without-effect");
+    }
+}
