@@ -88,12 +88,15 @@ impl Agent for ApiAgent {
             let keys = crate::agent::KEY_VARIABLES.iter().chain(&super::provider::KEY_VARIABLES);
             settings.tools.hidden_variables.extend(keys.map(|name| (*name).to_owned()));
             let headers = settings.connection.headers.iter().map(|(_, value)| &**value);
-            let secrets: Vec<_> = headers.chain([&*settings.connection.key]).collect();
+            let secrets = settings.mcp.iter().flat_map(|server| server.transport.secrets());
+            let of_servers: Vec<String> = secrets.collect();
+            let secrets = headers.chain([&*settings.connection.key]);
+            let secrets: Vec<_> = secrets.chain(of_servers.iter().map(|it| &**it)).collect();
             settings.tools.hidden_variables.extend(revealing(std::env::vars_os(), &secrets));
             settings.tools.certificates.clone_from(&settings.connection.certificates);
             let mcp = std::mem::take(&mut settings.mcp);
             let servers = Servers::start(mcp, &settings.tools).await?;
-            let (live, session) = Live::new(settings, servers, options)?;
+            let (live, session) = Live::new(settings, servers, &of_servers, options)?;
             tokio::spawn(live.run());
             Ok(session)
         })

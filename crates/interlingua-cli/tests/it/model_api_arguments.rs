@@ -398,3 +398,33 @@ done"#;
     assert_eq!(of_type(&records(&ran), "tool_ended")["output"], "plum", "{}", ran.stdout);
     assert_eq!(desk.model.findings(), []);
 }
+
+/// A server that does not start has a token all the same.
+#[cfg(unix)]
+#[test]
+fn the_token_of_a_server_is_hidden() {
+    const TOKEN: &str = "token-0123456789abcdef";
+    const WORD: &str = "word-0123456789abcdef";
+    let print =
+        Reply::call("Bash", json!({"command": "echo \"[$TICKETS_TOKEN|$WORD_KEY]\"; cat notes"}));
+    let desk = Desk::new([print, Reply::text("Done.")]);
+    let config = json!({"mcpServers": {
+        "tickets": {
+            "type": "http",
+            "url": "http://127.0.0.1:9/mcp",
+            "headers": {"Authorization": "Bearer ${TICKETS_TOKEN}"},
+        },
+        "words": {"command": "/no/such/program", "env": {"API_KEY": "${WORD_KEY}"}},
+    }});
+    std::fs::write(desk.path("mcp.json"), config.to_string()).unwrap();
+    std::fs::write(desk.path("work/notes"), format!("{TOKEN} {WORD}\n")).unwrap();
+    let (address, config) = (desk.model.address(), argument(&desk, "mcp.json"));
+    let start = ["run", "anthropic-api", "--base-url", &address, "--mcp-config", &config];
+    let mut command = desk.command(&[&start[..], &["--permission-mode", "auto", "go"]].concat());
+    command.env("TICKETS_TOKEN", TOKEN).env("WORD_KEY", WORD);
+    let ran = ran(command.output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let output = of_type(&records(&ran), "tool_ended")["output"].as_str().unwrap().to_owned();
+    assert_eq!(output, "[|]\n[redacted] [redacted]", "{}", ran.stdout);
+    assert!(!ran.stdout.contains(TOKEN), "{}", ran.stdout);
+}

@@ -137,10 +137,11 @@ enum Wake {
 }
 
 impl Live {
-    /// `servers` are the started MCP servers, and notices about the others.
+    /// `servers` are the started MCP servers, and notices about the others; `secrets` are those of all.
     pub(super) fn new(
         mut settings: ApiSettings,
         servers: (Servers, Vec<String>),
+        secrets: &[String],
         options: Options,
     ) -> Result<(Self, Session), Error> {
         let Options { mut read, reader, policy, deadlines, input_requests, record, .. } = options;
@@ -156,6 +157,9 @@ impl Live {
         redactor.add_key("the key of the model API", client.key());
         for (_, value) in client.headers() {
             redactor.add_key("a header of the model API", value);
+        }
+        for value in secrets {
+            redactor.add_key("a header or a variable of an MCP server", value);
         }
         settings.system = redactor.redact_text(&settings.system).into_owned();
         let (handle, commands) = Commands::new();
