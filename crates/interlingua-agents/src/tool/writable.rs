@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::sandbox::{Identity, Limits, refer};
 
@@ -16,14 +16,18 @@ pub(super) struct Writable {
     /// The working folder.
     folder: File,
     paths: Vec<(PathBuf, File)>,
+    /// The programs that are started around a command, and are not in the sandbox, as far as commands
+    /// could replace them.
+    programs: Vec<(PathBuf, File)>,
 }
 
 impl Writable {
     /// `folders` are open already, and their paths have no links; the working folder is the first.
-    /// Of `others`, what exists is opened.
+    /// Of `others`, what exists is opened. `programs` are started around each command.
     pub(super) fn new(
         folders: Vec<(PathBuf, File)>,
         others: impl IntoIterator<Item = PathBuf>,
+        programs: impl IntoIterator<Item = PathBuf>,
     ) -> io::Result<Self> {
         let (_, folder) = folders.first().ok_or(io::ErrorKind::NotFound)?;
         let folder = folder.try_clone()?;
@@ -36,11 +40,33 @@ impl Writable {
         // A folder comes before everything inside of it.
         paths.sort_by(|(one, _), (other, _)| one.cmp(other));
         paths.dedup_by(|(path, _), (before, _)| path.starts_with(before));
-        Ok(Self { folder, paths })
+        let is_writable = |path: &PathBuf| {
+            let path = path.canonicalize();
+            path.is_ok_and(|path| paths.iter().any(|(folder, _)| path.starts_with(folder)))
+        };
+        let programs = programs.into_iter().filter(is_writable).map(|path| {
+            let file = refer(&path)?;
+            Ok((path, file))
+        });
+        let programs = programs.collect::<io::Result<_>>()?;
+        Ok(Self { folder, paths, programs })
     }
 
-    /// The limits of the next command.
+    /// The programs that commands could replace, because they are in a folder that is writable.
+    pub(super) fn replaceable(&self) -> impl Iterator<Item = &Path> {
+        self.programs.iter().map(|(path, _)| &**path)
+    }
+
+    /// The limits of the next command. An error if a command has replaced a program that would start it.
     pub(super) fn limits(&self, network: bool) -> io::Result<Limits> {
+        for (path, file) in &self.programs {
+            if Identity::of(&refer(path)?)? != Identity::of(file)? {
+                let path = path.display();
+                return Err(io::Error::other(format!(
+                    "{path} was replaced since the session began; start a new session"
+                )));
+            }
+        }
         let identify = |(path, file): &(PathBuf, File)| Ok((path.clone(), Identity::of(file)?));
         Ok(Limits {
             folder: Some(Identity::of(&self.folder)?),

@@ -97,6 +97,13 @@ impl Shell {
 
     pub(super) fn enforcement(&self, settings: &Settings) -> Vec<String> {
         let mut sentences = self.support.sentences(settings.network);
+        for program in self.writable.iter().flat_map(Writable::replaceable) {
+            sentences.push(format!(
+                "Commands can write to {}, which starts them: one that replaces it while another one starts \
+                 escapes from the sandbox.",
+                program.display()
+            ));
+        }
         if cfg!(target_os = "linux") && settings.guard.is_none() {
             sentences.push(
                 "Processes of a command that clear their environment and leave its process group \
@@ -209,7 +216,9 @@ fn writable(scratch: &Scratch, settings: &Settings, roots: &Roots) -> io::Result
     let mut folders = roots.writable()?;
     folders.push(scratch.open_temporary()?);
     let others = settings.caches.iter().cloned().chain(DEVICES.iter().map(PathBuf::from));
-    Writable::new(folders, others)
+    let sandbox = settings.sandbox.as_ref().map(|sandbox| sandbox.program.clone());
+    let guard = settings.guard.as_ref().map(|guard| guard.program.clone());
+    Writable::new(folders, others, sandbox.into_iter().chain(guard))
 }
 
 /// The result of a command that ran in the foreground.
