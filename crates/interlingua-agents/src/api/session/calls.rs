@@ -144,6 +144,12 @@ impl Calls {
         self.queue.iter().position(|call| request.call.contains(&call.made.id))
     }
 
+    /// Whether the path of a request leads to another place than when it was judged.
+    pub(super) fn leads_elsewhere(&self, request: &PermissionRequest) -> bool {
+        let call = self.place_of(request).and_then(|at| self.queue.get(at));
+        call.is_some_and(|call| self.tools.places(&call.made.name, &call.made.input) != call.places)
+    }
+
     /// Ends everything that the tools have started.
     pub(super) async fn close(&mut self) {
         self.running.shutdown().await;

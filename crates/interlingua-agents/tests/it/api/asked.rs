@@ -166,3 +166,23 @@ async fn the_user_learns_where_a_path_leads() {
     let inside = format!("it leads to {}", inside.display());
     assert_eq!(shown, [Some(&*outside), Some(&*inside), None]);
 }
+
+/// The rule would be about a place that the user was not asked about.
+#[cfg(unix)]
+#[tokio::test]
+async fn always_is_about_the_place_that_was_judged() {
+    let (bench, mut asked) = asking(APIS[0], [write("link/a.txt"), Reply::text("Well.")]);
+    for folder in ["plain", ".git"] {
+        std::fs::create_dir(bench.path(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink("plain", bench.path("link")).unwrap();
+    let session = prompted(&bench).await;
+    let request = within(asked.recv()).await.unwrap();
+    std::fs::remove_file(bench.path("link")).unwrap();
+    std::os::unix::fs::symlink(".git", bench.path("link")).unwrap();
+    let refused = session.handle.allow_always(request.id(), Always::Same).await;
+    assert!(format!("{refused:?}").contains("another place"), "{refused:?}");
+    session.handle.decide(request.id(), Decision::Deny("no".to_owned())).await.unwrap();
+    let (_, events) = session.end().await;
+    assert_eq!(denial(&events), "no");
+}
