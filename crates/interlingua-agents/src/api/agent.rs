@@ -88,12 +88,15 @@ impl Agent for ApiAgent {
             let keys = crate::agent::KEY_VARIABLES.iter().chain(&super::provider::KEY_VARIABLES);
             settings.tools.hidden_variables.extend(keys.map(|name| (*name).to_owned()));
             let headers = settings.connection.headers.iter().map(|(_, value)| &**value);
-            let secrets: Vec<_> = headers.chain([&*settings.connection.key]).collect();
+            let secrets = settings.mcp.iter().flat_map(|server| server.transport.secrets());
+            let of_servers: Vec<String> = secrets.collect();
+            let secrets = headers.chain([&*settings.connection.key]);
+            let secrets: Vec<_> = secrets.chain(of_servers.iter().map(|it| &**it)).collect();
             settings.tools.hidden_variables.extend(revealing(std::env::vars_os(), &secrets));
             settings.tools.certificates.clone_from(&settings.connection.certificates);
             let mcp = std::mem::take(&mut settings.mcp);
             let servers = Servers::start(mcp, &settings.tools).await?;
-            let (live, session) = Live::new(settings, servers, options)?;
+            let (live, session) = Live::new(settings, servers, &of_servers, options)?;
             tokio::spawn(live.run());
             Ok(session)
         })
@@ -162,6 +165,9 @@ impl ApiSettings {
             session = continued.id.unwrap_or(session);
         }
         let available: Vec<_> = tools.offered().into_iter().chain(added).collect();
+        if let Some(frozen) = &frozen {
+            notices.extend(without_effect(frozen, &self.system, &available));
+        }
         let frozen =
             frozen.unwrap_or_else(|| Frozen { system: self.system, tools: available.clone() });
         let runnable = runnable(&frozen, &available);
@@ -211,6 +217,27 @@ fn missing_tools(frozen: &Frozen, runnable: &[String]) -> Option<String> {
     (!missing.is_empty()).then(|| {
         format!("calls of these tools of the earlier session fail now: {}", missing.join(", "))
     })
+}
+
+/// What a resumed session does not use of its settings, because it keeps what it began with.
+fn without_effect(frozen: &Frozen, system: &str, available: &[OfferedTool]) -> Vec<String> {
+    let mut notices = Vec::new();
+    if frozen.system != system {
+        notices.push(
+            "the session keeps the system prompt and the instructions of the project with which it began; \
+             the current ones have no effect"
+                .to_owned(),
+        );
+    }
+    let is_new = |tool: &&OfferedTool| !frozen.tools.iter().any(|it| it.name == tool.name);
+    let new: Vec<_> = available.iter().filter(is_new).map(|tool| &*tool.name).collect();
+    if !new.is_empty() {
+        notices.push(format!(
+            "the session began without these tools, so they are not offered: {}",
+            new.join(", ")
+        ));
+    }
+    notices
 }
 
 /// The system prompt of a resumed session names its folder.

@@ -149,6 +149,9 @@ impl Answer {
     }
 }
 
+/// The result of a call that was open when the next prompt came.
+const NO_RESULT: &str = "The result of this call is not known.";
+
 /// The history of a conversation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
@@ -202,7 +205,10 @@ impl History {
     /// Adds a record that is stored already.
     pub(crate) fn apply(&mut self, record: Record) {
         match record {
-            Record::User(parts) => self.items.push(Item::User(parts)),
+            Record::User(parts) => {
+                self.answer_open_calls();
+                self.items.push(Item::User(parts));
+            }
             Record::Answer(answer) => {
                 self.answers += 1;
                 self.results = answer.calls().map(|_| None).collect();
@@ -217,6 +223,14 @@ impl History {
                     }
                 }
             }
+        }
+    }
+
+    /// Answers what is open before a prompt: no API takes a prompt between a call and its result. What is
+    /// stored leads to the same results, so they are not stored.
+    fn answer_open_calls(&mut self) {
+        for call in self.open_calls() {
+            self.add_result(CallResult::refused(&call, NO_RESULT));
         }
     }
 
@@ -313,6 +327,22 @@ mod tests {
         // A result that no call waits for changes nothing.
         history.record(result("a", "fourth"));
         assert_eq!(history.items().len(), 2);
+    }
+
+    /// A prompt between a call and its result is rejected by every provider, with every later request.
+    #[test]
+    fn a_prompt_answers_the_calls_that_are_open() {
+        let mut history = History::default();
+        let calls = ["a", "b"].map(|id| Content::Call(call(id)));
+        history.record(Record::Answer(Answer { content: calls.to_vec(), native: None }));
+        history.record(result("b", "second"));
+        history.record(Record::User(vec![Part::Text("and?".to_owned())]));
+        assert_eq!(texts(&history.items()[1]), [NO_RESULT, "second"]);
+        assert!(matches!(&history.items()[2..], [Item::User(_)]));
+        let mut again = History::default();
+        let stored = history.take_unstored();
+        stored.iter().for_each(|it| again.apply(serde_json::from_str(it.get()).unwrap()));
+        assert_eq!(format!("{:?}", again.items()), format!("{:?}", history.items()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The tools of a session: our own, and those of MCP servers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use interlingua::event::ToolKind;
 use serde_json::Value;
@@ -23,8 +23,10 @@ pub(crate) struct ToolFacts {
     /// It changes nothing, and may run at the same time as others that only read.
     pub(crate) only_reads: bool,
     pub(crate) skips_secrets: bool,
-    /// A call has to be permitted.
+    /// A call has to be permitted in every mode. In the modes `interactive` and `deny`, all have to be.
     pub(crate) needs_permission: bool,
+    /// The tool exists. A call of any other tool fails.
+    pub(crate) can_run: bool,
 }
 
 impl SessionTools {
@@ -49,6 +51,7 @@ impl SessionTools {
             return ToolFacts {
                 kind: ToolKind::Mcp,
                 needs_permission: true,
+                can_run: true,
                 ..ToolFacts::default()
             };
         }
@@ -58,7 +61,13 @@ impl SessionTools {
             only_reads: definition.only_reads,
             skips_secrets: definition.skips_secrets,
             needs_permission: definition.needs_permission,
+            can_run: true,
         }
+    }
+
+    /// The working folder, without links.
+    pub(crate) fn folder(&self) -> &Path {
+        self.toolbox.folder()
     }
 
     pub(crate) fn additional_folders(&self) -> Vec<PathBuf> {

@@ -39,6 +39,9 @@ const IDLE_CONTINUATIONS: u32 = 3;
 /// How often the model may repeat a call whose arguments are no JSON object.
 const MALFORMED_REPEATS: u32 = 3;
 
+/// The result of a call whose input did not become known.
+const NOT_COMPLETE: &str = "This call was not run, because its input was not complete.";
+
 /// What the model learns of such a call.
 const MALFORMED: &str = "This call was not run, because its arguments are not a JSON object. \
                          Repeat the call with arguments that are valid JSON.";
@@ -325,15 +328,17 @@ impl AgentLoop {
         let (malformed, calls): (Vec<_>, Vec<_>) =
             answer.calls().cloned().partition(|call| call.malformed);
         self.add_answer(answer, messages);
-        if paused && made.is_empty() {
-            return self.unless_limited(Next::Request);
-        }
         let may_run = matches!(end.outcome, Outcome::Completed | Outcome::WaitingForClient);
         if may_run && !are_same(&made, &calls) {
             return self.mismatched();
         }
         let refuse = |call: &AnswerCall, why| Record::Result(CallResult::refused(call, why));
         malformed.iter().for_each(|call| self.history.record(refuse(call, MALFORMED)));
+        if paused && made.is_empty() {
+            // The next request continues the response, and every call in it has to be answered.
+            self.history.close_calls(NOT_COMPLETE);
+            return self.unless_limited(Next::Request);
+        }
         if made.is_empty() && calls.is_empty() && !malformed.is_empty() {
             return self.repeat_malformed(end);
         }
@@ -341,9 +346,8 @@ impl AgentLoop {
             self.history.close_calls("This call was not run, because the response was cut off.");
             return self.answered(end);
         }
-        let not_run = "This call was not run, because its input was not complete.";
         for call in calls.iter().skip(made.len()) {
-            self.history.record(refuse(call, not_run));
+            self.history.record(refuse(call, NOT_COMPLETE));
         }
         self.turn.calls = made.iter().cloned().zip(calls).collect();
         Next::Run(made)

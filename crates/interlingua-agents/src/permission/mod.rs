@@ -96,6 +96,9 @@ pub struct PermissionRequest {
     /// Further folders that count as inside of the folder. The patterns of rules are not compared
     /// with paths below them, only with absolute ones.
     pub additional_folders: Vec<PathBuf>,
+    /// Whether the folders have no links, as they were when the session began. Then a link that has taken
+    /// the place of one since does not lead inside.
+    pub folders_are_resolved: bool,
     /// Files outside of the folder that may be read as if they were inside: files that the agent was given by their path.
     pub readable_files: Vec<PathBuf>,
     /// Whether the tool itself skips secrets in whatever it searches, unless they are named. Then a

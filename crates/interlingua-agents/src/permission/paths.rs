@@ -47,12 +47,16 @@ impl Folder {
 
     /// The folder of a request, with the additional ones.
     pub(crate) fn of(request: &PermissionRequest) -> Self {
-        let resolved =
-            |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let resolved = |path: &PathBuf| path.canonicalize().ok();
+        // Windows resolves paths to a form of their own, and links are followed there anyway.
+        let folder = |path: &PathBuf| match request.folders_are_resolved && cfg!(unix) {
+            true => Some(path.clone()),
+            false => resolved(path),
+        };
         Self {
-            root: request.folder.canonicalize().ok(),
-            additional: resolved(&request.additional_folders),
-            files: resolved(&request.readable_files),
+            root: folder(&request.folder),
+            additional: request.additional_folders.iter().filter_map(folder).collect(),
+            files: request.readable_files.iter().filter_map(resolved).collect(),
         }
     }
 

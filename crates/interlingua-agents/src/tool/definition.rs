@@ -21,8 +21,9 @@ pub struct Definition {
     /// Whether it skips secrets in what it searches, for the
     /// [permission request](crate::permission::PermissionRequest::skips_secrets).
     pub skips_secrets: bool,
-    /// Whether a call has to be permitted. The others affect only the session: its list of tasks,
-    /// and commands that were permitted when they were started.
+    /// Whether a call has to be permitted in every mode. The others affect only the session: its list
+    /// of tasks, and commands that were permitted when they were started. In the modes `interactive`
+    /// and `deny`, they have to be permitted, too.
     pub needs_permission: bool,
 }
 

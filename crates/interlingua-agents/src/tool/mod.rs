@@ -15,7 +15,7 @@
 //! | `replace`, `change` | exact replacements; diffs and the lines that are shown of a change |
 //! | `walk` | the bounded walk through folders that `glob` and `grep` share |
 //! | `shell` | commands: in the foreground, in the background, and their output |
-//! | `sandbox` | the sandbox of commands, on Linux |
+//! | `sandbox`, `writable` | the sandbox of commands, on Linux; what they may write to |
 //! | `todo`, `fetch` | the list of tasks; pages of the web |
 
 mod change;
@@ -35,6 +35,7 @@ pub(crate) mod settings;
 mod shell;
 mod todo;
 mod walk;
+mod writable;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ pub(crate) use read::{document, image, media_type};
 pub use sandbox::{Sandbox, sandbox};
 use seen::Seen;
 pub use settings::Settings;
-use shell::Shell;
+use shell::{Scratch, Shell};
 
 /// The fields of inputs that contain the path.
 pub(crate) const PATH_FIELDS: [&str; 2] = ["file_path", "path"];
@@ -190,12 +191,10 @@ impl Toolbox {
         if let Some(name) = named.find(|name| !is_known(name)) {
             return Err(Error::InvalidName { what: "tool", name: name.clone() });
         }
-        let scratch = tempfile::Builder::new().prefix("interlingua-").tempdir();
-        let scratch = scratch
-            .map_err(|problem| Error::NotPrepared { path: std::env::temp_dir(), problem })?;
-        let shell = Shell::find(&settings, scratch)?;
-        let outputs = shell.as_ref().map(Shell::outputs);
+        let scratch = Scratch::for_shell()?;
+        let outputs = scratch.as_ref().map(Scratch::outputs);
         let roots = Roots::new(&settings.folder, &settings.additional_folders, outputs)?;
+        let shell = scratch.map(|scratch| Shell::new(scratch, &settings, &roots)).transpose()?;
         let definitions = definition::all(&settings, shell.is_some());
         let shared = Shared { settings, roots, seen: Seen::default() };
         Ok(Self { shared: Arc::new(shared), definitions, shell })
@@ -218,6 +217,11 @@ impl Toolbox {
             sentences.extend(shell.enforcement(&self.shared.settings));
         }
         sentences
+    }
+
+    /// The working folder, without links.
+    pub fn folder(&self) -> &Path {
+        self.shared.roots.folder()
     }
 
     /// The folders besides the working folder that the tools may read, for the
@@ -295,7 +299,7 @@ impl Toolbox {
 
     /// A text as the model gets it: of a long one, it gets both ends, and a file has all of it.
     pub(crate) fn shortened(&self, text: String) -> String {
-        shell::shortened(text, self.shell.as_ref().map(Shell::result_path))
+        shell::shortened(text, || Some(self.shell.as_ref()?.result_file()))
     }
 
     /// Ends all background commands, and waits until the processes of cancelled calls have ended.

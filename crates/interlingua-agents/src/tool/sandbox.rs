@@ -7,8 +7,13 @@
 //! Reading is not restricted. A sandboxed process cannot gain privileges (`sudo` fails), cannot
 //! inspect processes outside of the sandbox, so that their environments stay hidden, and where the
 //! kernel supports it, cannot send signals to them.
+//!
+//! A path is only a name, and a command may be able to give the name to something else, such as a link
+//! that leads elsewhere. So the program is also told which folder or file each path has to be
+//! ([`Identity`]), and runs nothing if it finds another one.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -25,10 +30,19 @@ pub struct Sandbox {
 /// What a command may do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Limits {
+    /// The folder in which it has to run.
+    pub(super) folder: Option<Identity>,
     /// The folders and files that it may write to.
-    pub(super) writable: Vec<PathBuf>,
+    pub(super) writable: Vec<(PathBuf, Identity)>,
     /// Whether it may use TCP.
     pub(super) network: bool,
+}
+
+/// A folder or a file, whatever its path is. As long as it is open somewhere, it is the only one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
 }
 
 /// What the kernel supports.
@@ -40,6 +54,7 @@ pub(super) enum Support {
     None,
 }
 
+const FOLDER: &str = "--in";
 const WRITE: &str = "--write";
 const NO_NETWORK: &str = "--no-network";
 const PROBE: &str = "--probe";
@@ -51,8 +66,11 @@ const WITH_NETWORK: i32 = 4;
 impl Limits {
     /// The arguments for the program that applies them, before those of the command.
     pub(super) fn to_arguments(&self) -> Vec<OsString> {
-        let write = |path: &PathBuf| [OsString::from(WRITE), path.clone().into_os_string()];
-        let mut arguments: Vec<_> = self.writable.iter().flat_map(write).collect();
+        let write = |(path, identity): &(PathBuf, Identity)| {
+            [WRITE.into(), identity.to_argument(), path.clone().into_os_string()]
+        };
+        let folder = self.folder.iter().flat_map(|it| [FOLDER.into(), it.to_argument()]);
+        let mut arguments: Vec<_> = folder.chain(self.writable.iter().flat_map(write)).collect();
         if !self.network {
             arguments.push(NO_NETWORK.into());
         }
@@ -63,17 +81,46 @@ impl Limits {
     /// Reads arguments. Returns the command, too.
     #[cfg(any(target_os = "linux", test))]
     fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<(Self, Vec<OsString>)> {
-        let mut limits = Self { writable: Vec::new(), network: true };
+        let mut limits = Self { network: true, ..Self::default() };
         let mut arguments = arguments.into_iter();
         loop {
             let argument = arguments.next()?;
             match argument.to_str()? {
-                WRITE => limits.writable.push(arguments.next()?.into()),
+                FOLDER => limits.folder = Some(Identity::parse(&arguments.next()?)?),
+                WRITE => {
+                    let identity = Identity::parse(&arguments.next()?)?;
+                    limits.writable.push((arguments.next()?.into(), identity));
+                }
                 NO_NETWORK => limits.network = false,
                 END => return Some((limits, arguments.collect())),
                 _ => return None,
             }
         }
+    }
+}
+
+impl Identity {
+    /// The identity of what is open.
+    #[cfg(unix)]
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = file.metadata()?;
+        Ok(Self { device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn of(_file: &File) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn to_argument(self) -> OsString {
+        format!("{}:{}", self.device, self.inode).into()
+    }
+
+    #[cfg(any(target_os = "linux", test))]
+    fn parse(argument: &std::ffi::OsStr) -> Option<Self> {
+        let (device, inode) = argument.to_str()?.split_once(':')?;
+        Some(Self { device: device.parse().ok()?, inode: inode.parse().ok()? })
     }
 }
 
@@ -144,9 +191,11 @@ pub fn sandbox(arguments: impl IntoIterator<Item = OsString>) -> io::Result<u8> 
         || io::Error::new(io::ErrorKind::InvalidInput, "these are not the arguments of a sandbox");
     let (limits, command) = Limits::parse(arguments).ok_or_else(invalid)?;
     let (program, arguments) = command.split_first().ok_or_else(invalid)?;
-    restrict(&limits).map_err(|problem| {
+    let not_applied = |problem: String| {
         io::Error::other(format!("the sandbox could not be applied, so nothing ran: {problem}"))
-    })?;
+    };
+    let writable = limits.open().map_err(not_applied)?;
+    restrict(&limits, writable).map_err(|problem| not_applied(problem.to_string()))?;
     drop_capabilities()?;
     let problem = std::process::Command::new(program).args(arguments).exec();
     Err(io::Error::new(problem.kind(), format!("{}: {problem}", program.display())))
@@ -162,11 +211,57 @@ pub fn sandbox(_arguments: impl IntoIterator<Item = OsString>) -> io::Result<u8>
 #[cfg(target_os = "linux")]
 const NEWEST: landlock::ABI = landlock::ABI::V6;
 
+/// Opens a path only to refer to what is there.
 #[cfg(target_os = "linux")]
-fn restrict(limits: &Limits) -> Result<landlock::RestrictionStatus, landlock::RulesetError> {
+pub(super) fn refer(path: &std::path::Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn refer(_path: &std::path::Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(target_os = "linux")]
+impl Limits {
+    /// Opens what may be written to. What does not exist any more cannot be written to; what is not
+    /// the same any more is an error.
+    fn open(&self) -> Result<Vec<File>, String> {
+        let check = |path: &std::path::Path, file: &File, expected: Identity| {
+            let is_same = Identity::of(file).is_ok_and(|found| found == expected);
+            is_same.then_some(()).ok_or_else(|| {
+                format!(
+                    "{} is not what it was when the session began, because it was moved or replaced; \
+                     move it back, or start a new session",
+                    path.display()
+                )
+            })
+        };
+        if let Some(expected) = self.folder {
+            let here = std::path::Path::new(".");
+            let file = refer(here).map_err(|problem| format!("the working folder: {problem}"))?;
+            let path = std::env::current_dir().unwrap_or_else(|_| here.to_owned());
+            check(&path, &file, expected)?;
+        }
+        let mut opened = Vec::new();
+        for (path, expected) in &self.writable {
+            let Ok(file) = refer(path) else { continue };
+            check(path, &file, *expected)?;
+            opened.push(file);
+        }
+        Ok(opened)
+    }
+}
+
+/// Restricts this process; it may write to `writable`.
+#[cfg(target_os = "linux")]
+fn restrict(
+    limits: &Limits,
+    writable: Vec<File>,
+) -> Result<landlock::RestrictionStatus, landlock::RulesetError> {
     use landlock::{
-        Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
-        path_beneath_rules,
+        Access, AccessFs, AccessNet, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
     };
     let writes = AccessFs::from_write(NEWEST);
     let mut ruleset = Ruleset::default().handle_access(writes)?.scope(Scope::Signal)?;
@@ -174,7 +269,12 @@ fn restrict(limits: &Limits) -> Result<landlock::RestrictionStatus, landlock::Ru
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST))?;
         ruleset = ruleset.scope(Scope::AbstractUnixSocket)?;
     }
-    ruleset.create()?.add_rules(path_beneath_rules(&limits.writable, writes))?.restrict_self()
+    let rules = writable.into_iter().map(|file| {
+        let is_folder = file.metadata().is_ok_and(|metadata| metadata.is_dir());
+        let access = if is_folder { writes } else { writes & AccessFs::from_file(NEWEST) };
+        Ok::<_, landlock::RulesetError>(PathBeneath::new(file, access))
+    });
+    ruleset.create()?.add_rules(rules)?.restrict_self()
 }
 
 /// Gives up what lets root read the memory of any process, past Landlock: with it, a command would
@@ -197,8 +297,8 @@ fn drop_capabilities() -> io::Result<()> {
 /// The version of the interface; 0 if there is none. This process is restricted afterwards.
 #[cfg(target_os = "linux")]
 fn landlock_version() -> io::Result<i32> {
-    let limits = Limits { writable: Vec::new(), network: true };
-    let status = restrict(&limits).map_err(io::Error::other)?;
+    let limits = Limits { network: true, ..Limits::default() };
+    let status = restrict(&limits, Vec::new()).map_err(io::Error::other)?;
     Ok(match status.landlock {
         landlock::LandlockStatus::Available { effective_abi, kernel_abi } => {
             kernel_abi.unwrap_or(effective_abi as i32)
@@ -214,7 +314,9 @@ mod tests {
     #[test]
     fn arguments_are_read_as_they_were_written() {
         for network in [true, false] {
-            let limits = Limits { writable: vec!["/a b".into(), "--".into()], network };
+            let identity = |inode| Identity { device: u64::MAX, inode };
+            let writable = vec![("/a b".into(), identity(1)), ("--".into(), identity(2))];
+            let limits = Limits { folder: Some(identity(3)), writable, network };
             let command: Vec<OsString> = vec!["sh".into(), "-c".into(), "--write".into()];
             let arguments = limits.to_arguments().into_iter().chain(command.iter().cloned());
             assert_eq!(Limits::parse(arguments), Some((limits, command)));

@@ -195,7 +195,31 @@ fn links(_metadata: &Metadata) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
+    use crate::tool::{Settings, Toolbox, parsed, read};
+
+    /// Another program changes the file after it was found to be the one that the model has read.
+    #[test]
+    fn a_file_that_changes_in_the_last_moment_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let tools = Toolbox::new(Settings::new(folder.path())).unwrap();
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let scope = Scope { shared: &tools.shared, places: None, cancelled: &cancelled };
+        std::fs::write(path("old"), "old").unwrap();
+        read::run(&scope, parsed(&serde_json::json!({"file_path": "old"})).unwrap()).unwrap();
+        for name in ["old", "new"] {
+            let target = Target::find(&scope, name).unwrap();
+            std::fs::write(path(name), "of another program").unwrap();
+            let Failure(why) = target.replace(&scope, b"of the model").unwrap_err();
+            assert!(why.contains("changed by another program meanwhile"), "{name}: {why}");
+            assert_eq!(std::fs::read_to_string(path(name)).unwrap(), "of another program");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "a temporary file stays");
+    }
 
     #[test]
     fn a_new_content_has_the_style_of_the_old_one() {

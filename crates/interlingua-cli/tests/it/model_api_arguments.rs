@@ -77,6 +77,33 @@ fn a_further_folder_may_be_read() {
     }
 }
 
+/// Commands once resolved the folder from the folder of the session, and file tools from ours.
+#[test]
+fn a_relative_folder_means_the_same_for_commands_and_for_files() {
+    let desk = Desk::new([]);
+    for folder in ["deep/work", "shared", "deep/shared"] {
+        std::fs::create_dir_all(desk.path(folder)).unwrap();
+    }
+    let (right, wrong) = (argument(&desk, "shared"), argument(&desk, "deep/shared"));
+    let run = |command: String| Reply::call("Bash", json!({"command": command}));
+    let is_sandboxed = || {
+        let probed = ran(desk.command(&["sandbox", "--probe"]).output().unwrap());
+        !matches!(probed.stdout.trim(), "" | "0")
+    };
+    let desk = desk.with_replies([
+        run(format!("echo x > {right}/a")),
+        Reply::call("Write", json!({"file_path": format!("{right}/b"), "content": "x"})),
+        run(format!("echo x > {wrong}/a")),
+        Reply::text("Done."),
+    ]);
+    let cwd = argument(&desk, "deep/work");
+    let arguments = ["--cwd", &cwd, "--add-dir", "../shared", "--permission-mode", "auto"];
+    let outcome = desk.ask("write", &arguments);
+    let records = records(&outcome);
+    let expected = ["completed", "completed", if is_sandboxed() { "failed" } else { "completed" }];
+    assert_eq!(statuses(&records), expected, "{} {}", outcome.stdout, outcome.stderr);
+}
+
 #[test]
 fn a_file_is_attached() {
     let desk = Desk::new([Reply::text("A dot.")]);
@@ -223,4 +250,181 @@ fn a_chat_with_a_model_api_has_several_turns() {
     assert_eq!(outcomes, ["completed", "completed"]);
     assert!(ran.stdout.contains("One.") && ran.stdout.contains("Two."), "{}", ran.stdout);
     assert_eq!(desk.model.findings(), []);
+}
+
+/// A server on loopback that answers one request with a stream of Chat Completions. Returns its
+/// address, and the head of the request.
+fn chat_server() -> (String, std::thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+            let mut piece = [0; 4096];
+            let length = stream.read(&mut piece).unwrap();
+            assert_ne!(length, 0, "the request has no end");
+            request.extend_from_slice(&piece[..length]);
+        }
+        let delta = json!({"choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": "stop"}]});
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        write!(stream, "{head}data: {delta}\n\ndata: [DONE]\n\n").unwrap();
+        // Whatever of the request is still on its way would reset the connection.
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+        let head = request.split(|byte| *byte == b'{').next().unwrap();
+        String::from_utf8_lossy(head).to_ascii_lowercase()
+    });
+    (address, server)
+}
+
+/// Ollama and others need no key, and some reject an empty one.
+#[test]
+fn a_server_without_a_key_gets_none() {
+    let desk = Desk::new([]);
+    let (address, server) = chat_server();
+    let arguments = ["run", "openai-api", "--api", "chat", "--base-url", &address, "hi"];
+    let ran = ran(desk.command(&arguments).env_remove("OPENAI_API_KEY").output().unwrap());
+    assert_eq!(ran.code, Some(0), "{} {}", ran.stdout, ran.stderr);
+    assert_eq!(of_type(&records(&ran), "turn_ended")["outcome"], "completed");
+    let request = server.join().unwrap();
+    assert!(request.starts_with("post /v1/chat/completions "), "{request}");
+    assert!(!request.contains("authorization"), "{request}");
+}
+
+#[test]
+fn the_address_the_key_and_the_model_come_from_variables() {
+    for (provider, address_variable, path, key_variable, model_variable) in [
+        ("anthropic-api", "ANTHROPIC_BASE_URL", "", "ANTHROPIC_API_KEY", "ANTHROPIC_MODEL"),
+        ("openai-api", "OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY", "OPENAI_MODEL"),
+        ("gemini-api", "GOOGLE_GEMINI_BASE_URL", "", "GOOGLE_API_KEY", "GEMINI_MODEL"),
+    ] {
+        let desk = Desk::new([Reply::text("Hello.")]);
+        let mut command = desk.command(&["run", provider, "hi"]);
+        for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"] {
+            command.env_remove(name);
+        }
+        command.env(address_variable, format!("{}{path}", desk.model.address()));
+        command.env(key_variable, KEY).env(model_variable, "model-of-a-variable");
+        let ran = ran(command.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{provider}: {} {}", ran.stdout, ran.stderr);
+        let request = &desk.model.main_requests()[0];
+        let sent = format!("{} {}", request.path, request.body);
+        assert!(sent.contains("model-of-a-variable"), "{provider}: {sent}");
+        assert_eq!(desk.model.findings(), [], "{provider}");
+    }
+}
+
+#[test]
+fn the_schema_of_an_answer_is_read_from_a_file() {
+    let desk = Desk::new([Reply::call("StructuredOutput", json!({"count": 3}))]);
+    let schema = json!({"type": "object", "properties": {"count": {"type": "integer"}}});
+    std::fs::write(desk.path("schema.json"), schema.to_string()).unwrap();
+    let ran =
+        desk.ask("count", &["--json-schema", &format!("@{}", argument(&desk, "schema.json"))]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(of_type(&records(&ran), "turn_ended")["structured"], json!({"count": 3}));
+    let offered = desk.model.main_requests()[0].body["tools"].to_string();
+    assert!(offered.contains("StructuredOutput") && offered.contains("count"), "{offered}");
+}
+
+#[test]
+fn a_prompt_in_a_pipe_can_have_files() {
+    let desk = Desk::new([Reply::text("A dot.")]);
+    std::fs::write(desk.path("dot.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
+    let address = desk.model.address();
+    let mut command = desk.command(&["chat", "anthropic-api", "--base-url", &address]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let line = json!({"prompt": "what is it?", "files": [argument(&desk, "dot.png")]});
+    writeln!(child.stdin.take().unwrap(), "{line}").unwrap();
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let body = desk.model.main_requests()[0].body.to_string();
+    assert!(body.contains("iVBORw0KGgowMDAw") && body.contains("what is it?"), "{body}");
+}
+
+/// The proxy is asked for a tunnel. It sees the name of the server, and neither the request nor the key.
+#[test]
+fn an_encrypted_connection_goes_through_the_proxy_of_the_environment() {
+    let desk = Desk::new([]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = vec![0; 1 << 16];
+        let length = stream.read(&mut request).unwrap();
+        write!(stream, "HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\n").unwrap();
+        // Every attempt is refused in the same way.
+        drop((stream, listener));
+        String::from_utf8_lossy(&request[..length]).into_owned()
+    });
+    let arguments =
+        ["run", "anthropic-api", "--base-url", "https://models.example", "--timeout", "3s", "hi"];
+    let mut command = desk.command(&arguments);
+    for name in ["https_proxy", "HTTPS_PROXY"] {
+        command.env(name, &proxy);
+    }
+    for name in ["no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"] {
+        command.env_remove(name);
+    }
+    let ran = ran(command.output().unwrap());
+    let request = server.join().unwrap();
+    assert!(request.starts_with("CONNECT models.example:443 "), "{request}");
+    assert!(!request.contains(KEY), "{request}");
+    assert_ne!(ran.code, Some(0), "{}", ran.stdout);
+}
+
+/// A server of three lines of shell.
+#[cfg(unix)]
+#[test]
+fn a_tool_of_a_server_of_a_file_is_called() {
+    let script = r#"while read -r line; do
+id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+case $line in
+*'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"words","version":"1"}}' ;;
+*'"tools/list"'*) result='{"tools":[{"name":"word","description":"Returns the word.","inputSchema":{"type":"object"}}]}' ;;
+*'"tools/call"'*) result='{"content":[{"type":"text","text":"plum"}]}' ;;
+*) continue ;;
+esac
+printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done"#;
+    let desk = Desk::new([Reply::call("mcp__words__word", json!({})), Reply::text("Done.")]);
+    let config = json!({"mcpServers": {"words": {"command": "/bin/sh", "args": ["-c", script]}}});
+    std::fs::write(desk.path("mcp.json"), config.to_string()).unwrap();
+    let arguments = ["--mcp-config", &argument(&desk, "mcp.json"), "--permission-mode", "auto"];
+    let ran = desk.ask("which word?", &arguments);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(of_type(&records(&ran), "tool_ended")["output"], "plum", "{}", ran.stdout);
+    assert_eq!(desk.model.findings(), []);
+}
+
+/// A server that does not start has a token all the same.
+#[cfg(unix)]
+#[test]
+fn the_token_of_a_server_is_hidden() {
+    const TOKEN: &str = "token-0123456789abcdef";
+    const WORD: &str = "word-0123456789abcdef";
+    let print =
+        Reply::call("Bash", json!({"command": "echo \"[$TICKETS_TOKEN|$WORD_KEY]\"; cat notes"}));
+    let desk = Desk::new([print, Reply::text("Done.")]);
+    let config = json!({"mcpServers": {
+        "tickets": {
+            "type": "http",
+            "url": "http://127.0.0.1:9/mcp",
+            "headers": {"Authorization": "Bearer ${TICKETS_TOKEN}"},
+        },
+        "words": {"command": "/no/such/program", "env": {"API_KEY": "${WORD_KEY}"}},
+    }});
+    std::fs::write(desk.path("mcp.json"), config.to_string()).unwrap();
+    std::fs::write(desk.path("work/notes"), format!("{TOKEN} {WORD}\n")).unwrap();
+    let (address, config) = (desk.model.address(), argument(&desk, "mcp.json"));
+    let start = ["run", "anthropic-api", "--base-url", &address, "--mcp-config", &config];
+    let mut command = desk.command(&[&start[..], &["--permission-mode", "auto", "go"]].concat());
+    command.env("TICKETS_TOKEN", TOKEN).env("WORD_KEY", WORD);
+    let ran = ran(command.output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let output = of_type(&records(&ran), "tool_ended")["output"].as_str().unwrap().to_owned();
+    assert_eq!(output, "[|]\n[redacted] [redacted]", "{}", ran.stdout);
+    assert!(!ran.stdout.contains(TOKEN), "{}", ran.stdout);
 }

@@ -74,7 +74,34 @@ pub enum McpTransport {
     },
 }
 
+/// Parts of the names of variables whose values are secrets. Others, such as a folder, may occur
+/// anywhere.
+const SECRET_NAMES: [&str; 5] = ["TOKEN", "KEY", "SECRET", "PASSW", "CREDENTIAL"];
+
 impl McpTransport {
+    /// What must not be shown or passed on: the values of headers, their words (the token of
+    /// `Bearer TOKEN`), and the values of variables whose names are those of secrets.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        match self {
+            Self::Stdio { environment, .. } => {
+                let is_secret = |name: &str| {
+                    let name = name.to_ascii_uppercase();
+                    SECRET_NAMES.iter().any(|part| name.contains(part))
+                };
+                let secret = environment.iter().filter(|(name, _)| is_secret(name));
+                secret.map(|(_, value)| value.clone()).collect()
+            }
+            Self::Http { headers, .. } => {
+                let values = headers.iter().map(|(_, value)| value);
+                let words = |value: &String| {
+                    let words: Vec<_> = value.split_whitespace().map(str::to_owned).collect();
+                    std::iter::once(value.clone()).chain(words)
+                };
+                values.flat_map(words).collect()
+            }
+        }
+    }
+
     /// A message without the secrets that an address may contain.
     pub(super) fn without_secrets(&self, message: &str) -> String {
         let Self::Http { url, .. } = self else { return message.to_owned() };

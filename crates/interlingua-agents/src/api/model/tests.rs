@@ -522,3 +522,39 @@ fn an_answer_that_is_only_text_is_sent_back_without_a_copy_of_it() {
     let collected = collect(ApiKind::Anthropic, [cited.as_bytes()], AnswerEnd::Complete);
     assert!(collected.messages[0].get().contains("citations"));
 }
+
+/// DeepSeek rejects a message with calls that has no reasoning, also if the reasoning was empty or
+/// belonged to another model.
+#[test]
+fn calls_of_deepseek_come_with_reasoning() {
+    let call = AnswerCall {
+        id: "c".to_owned(),
+        unnamed: false,
+        name: "Read".to_owned(),
+        input: json!({}),
+        malformed: false,
+    };
+    let field = |content: Content, model: &str| {
+        let item = Item::Answer(Answer { content: vec![content], native: None });
+        let messages = ApiKind::Chat.api().messages(&item, None, model);
+        let message: Value = serde_json::from_str(messages[0].get()).unwrap();
+        message.get("reasoning_content").cloned()
+    };
+    assert_eq!(field(Content::Call(call.clone()), "deepseek-reasoner"), Some(json!("")));
+    assert_eq!(field(Content::Call(call), "gpt-6.1"), None);
+    assert_eq!(field(Content::Text("Hi.".to_owned()), "deepseek-reasoner"), None);
+}
+
+#[test]
+fn empty_reasoning_of_deepseek_comes_back_with_the_calls() {
+    let chunk = |delta: Value, reason: Value| {
+        let chunk = json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
+        format!("data: {chunk}\n\n")
+    };
+    let call = json!([{"index": 0, "id": "c", "function": {"name": "Read", "arguments": "{}"}}]);
+    let stream = chunk(json!({"reasoning_content": ""}), Value::Null)
+        + &chunk(json!({"tool_calls": call}), json!("tool_calls"));
+    let collected = collect(ApiKind::Chat, [stream.as_bytes()], AnswerEnd::Complete);
+    let message: Value = serde_json::from_str(collected.messages[0].get()).unwrap();
+    assert_eq!(message["reasoning_content"], "", "{message}");
+}

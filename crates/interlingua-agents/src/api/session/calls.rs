@@ -67,6 +67,18 @@ impl QueuedCall {
     }
 }
 
+/// Where the path of a call leads, for the user, who sees only the path as the model wrote it.
+fn detour(call: &QueuedCall, folder: &Path, additional: &[PathBuf]) -> Option<String> {
+    call.resolved(folder)?;
+    let place = call.places.as_ref()?.first()?;
+    let mut folders = std::iter::once(folder).chain(additional.iter().map(PathBuf::as_path));
+    let outside = match folders.any(|folder| place.starts_with(folder)) {
+        true => "",
+        false => ", outside of the folder",
+    };
+    Some(format!("it leads to {}{outside}", place.display()))
+}
+
 pub(super) enum CallState {
     Waiting,
     /// The client runs its tool.
@@ -130,6 +142,12 @@ impl Calls {
     /// The place of the call of a permission request.
     fn place_of(&self, request: &PermissionRequest) -> Option<usize> {
         self.queue.iter().position(|call| request.call.contains(&call.made.id))
+    }
+
+    /// Whether the path of a request leads to another place than when it was judged.
+    pub(super) fn leads_elsewhere(&self, request: &PermissionRequest) -> bool {
+        let call = self.place_of(request).and_then(|at| self.queue.get(at));
+        call.is_some_and(|call| self.tools.places(&call.made.name, &call.made.input) != call.places)
     }
 
     /// Ends everything that the tools have started.
@@ -215,8 +233,15 @@ impl Live {
                 self.take_answer(at);
                 continue;
             }
-            // In the mode `deny`, nothing runs that no rule allows.
-            if !queued.facts.needs_permission && self.policy.mode != Mode::Deny {
+            let asks = match self.policy.mode {
+                // Nothing runs that no rule and no user allows.
+                Mode::Deny => true,
+                Mode::Interactive => queued.facts.can_run,
+                Mode::Ask | Mode::AcceptEdits | Mode::Auto | Mode::Plan => {
+                    queued.facts.needs_permission
+                }
+            };
+            if !asks {
                 self.calls.start(at);
                 continue;
             }
@@ -248,13 +273,14 @@ impl Live {
     fn permission_request(&mut self, at: usize) -> PermissionRequest {
         self.calls.requests += 1;
         let id = format!("permission_{}", self.calls.requests);
-        let folder = self.folder.clone();
+        let folder = self.calls.tools.folder().to_owned();
         let additional_folders = self.calls.tools.additional_folders();
         let tools = self.calls.tools.clone();
         let Some(queued) = self.calls.queue.get_mut(at) else {
             return PermissionRequest { id, folder, ..PermissionRequest::default() };
         };
         queued.places = tools.places(&queued.made.name, &queued.made.input);
+        let description = detour(queued, &folder, &additional_folders);
         PermissionRequest {
             id,
             call: vec![queued.made.id.clone()],
@@ -262,9 +288,10 @@ impl Live {
             kind: queued.facts.kind.clone(),
             input: Some(queued.made.input.to_string()),
             may_lack_input: false,
-            description: None,
+            description,
             folder,
             additional_folders,
+            folders_are_resolved: true,
             readable_files: Vec::new(),
             skips_secrets: queued.facts.skips_secrets,
         }
@@ -277,6 +304,7 @@ impl Live {
         self.emit(PermissionRequested {
             request: Text::from(id.clone()),
             call: Some(Text::from(call)),
+            description: request.description.clone().map(Text::from),
             ..PermissionRequested::default()
         });
         if let Some(queued) = self.calls.queue.get_mut(at) {

@@ -114,6 +114,11 @@ impl Live {
             Wanted::Permission(request) => request.clone(),
             other => return Err(Refused::needs_result(other.id())),
         };
+        // The rule is about the place that the user was asked about.
+        if self.calls.leads_elsewhere(&request) {
+            let why = "its path leads to another place by now; deny the request, and the model can try again";
+            return Err(Refused::NotSupported(why.to_owned()));
+        }
         self.policy.allow_always(&request, always).map_err(Refused::NotSupported)?;
         self.decide(&request.id, Decision::Allow);
         self.judge_again();

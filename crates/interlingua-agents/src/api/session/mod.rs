@@ -137,10 +137,11 @@ enum Wake {
 }
 
 impl Live {
-    /// `servers` are the started MCP servers, and notices about the others.
+    /// `servers` are the started MCP servers, and notices about the others; `secrets` are those of all.
     pub(super) fn new(
-        settings: ApiSettings,
+        mut settings: ApiSettings,
         servers: (Servers, Vec<String>),
+        secrets: &[String],
         options: Options,
     ) -> Result<(Self, Session), Error> {
         let Options { mut read, reader, policy, deadlines, input_requests, record, .. } = options;
@@ -157,6 +158,10 @@ impl Live {
         for (_, value) in client.headers() {
             redactor.add_key("a header of the model API", value);
         }
+        for value in secrets {
+            redactor.add_key("a header or a variable of an MCP server", value);
+        }
+        settings.system = redactor.redact_text(&settings.system).into_owned();
         let (handle, commands) = Commands::new();
         let (outbox, entries) = Outbox::new();
         let folder = settings.folder.canonicalize().unwrap_or_else(|_| settings.folder.clone());
@@ -243,7 +248,7 @@ impl Live {
             self.close_open_calls(&prompt.results);
             self.clock.turn_started(Instant::now());
             self.emit(TurnStarted::default());
-            let text = prompt.written().into_owned();
+            let text = self.redactor.redact_text(&prompt.written()).into_owned();
             self.emit(UserMessage { text: Text::plain(&text), ..UserMessage::default() });
             let files = self.read_files(&prompt.files);
             let text = std::iter::once(Part::Text(text));
@@ -257,6 +262,9 @@ impl Live {
         let mut files = Vec::new();
         for path in paths {
             match attachment::read(path) {
+                Ok(Part::Text(text)) => {
+                    files.push(Part::Text(self.redactor.redact_text(&text).into_owned()));
+                }
                 Ok(file) => files.push(file),
                 Err(problem) => self.notify(Severity::Warning, &problem.to_string()),
             }
@@ -361,13 +369,15 @@ impl Live {
     /// Adds what all requests have in common to the log.
     pub(super) fn store_conversation(&mut self) {
         let raw = Json::from_serialize(&self.agent.conversation());
+        let raw = raw.and_then(|raw| self.without_keys(raw));
         self.emit(HostState { name: Text::plain(CONVERSATION), raw });
     }
 
     /// Adds what is new in the history to the log, from which the session can be resumed.
     pub(super) fn store_history(&mut self) {
         for raw in self.agent.take_unstored() {
-            self.emit(HostState { name: Text::plain(HISTORY), raw: Some(raw) });
+            let raw = self.without_keys(raw);
+            self.emit(HostState { name: Text::plain(HISTORY), raw });
         }
     }
 

@@ -1,5 +1,7 @@
 //! The results of calls: what the model gets of them, and what is reported.
 
+use std::borrow::Cow;
+
 use interlingua::event::{FileChange, FilesChanged, ToolEnded, ToolStatus};
 use interlingua::json::{Json, Text};
 use serde_json::{Value, json};
@@ -64,6 +66,14 @@ impl Live {
     /// A value without keys.
     fn redacted_json(&mut self, value: &Value) -> Option<Json<'static>> {
         Json::from_text(self.redactor.redact_text(&value.to_string()).into_owned())
+    }
+
+    /// What is stored, without keys, wherever it is from: an earlier session may contain them.
+    pub(super) fn without_keys(&mut self, raw: Json<'static>) -> Option<Json<'static>> {
+        match self.redactor.redact_text(raw.get()) {
+            Cow::Borrowed(_) => Some(raw),
+            Cow::Owned(redacted) => Json::from_text(redacted),
+        }
     }
 
     /// A change, whose diff may show a key beside what was changed.

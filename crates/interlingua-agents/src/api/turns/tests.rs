@@ -75,3 +75,23 @@ fn another_model_does_not_continue_a_response() {
     assert_eq!(dropped, Dropped { reasoning: false, continuation: true });
     assert!(!agent.body().contains("token-of-m"));
 }
+
+/// The request that continued a paused response had a call without a result, which providers reject.
+#[test]
+fn a_malformed_call_in_a_paused_response_is_answered() {
+    let malformed = Content::Call(AnswerCall {
+        id: "call_1".to_owned(),
+        unnamed: false,
+        name: "Read".to_owned(),
+        input: json!({}),
+        malformed: true,
+    });
+    for content in [malformed, call("Read", json!({"file_path": "a"}))] {
+        let mut agent = agent_of(ApiKind::Anthropic);
+        let answer = Answer { content: vec![content], native: None };
+        let collected = Collected { answer, paused: true, ..Collected::default() };
+        let next = agent.responded(&completed(), collected, Vec::new());
+        assert!(matches!(next, Next::Request), "{next:?}");
+        assert_eq!(agent.open_calls(), []);
+    }
+}

@@ -151,3 +151,26 @@ fn a_search_that_skips_secrets_is_not_asked_because_of_one() {
 fn file_path(path: &Path) -> serde_json::Value {
     serde_json::json!({ "file_path": path })
 }
+
+/// A command can put a link in the place of a folder, if another folder contains it.
+#[test]
+#[cfg(unix)]
+fn a_link_in_the_place_of_a_folder_does_not_lead_inside() {
+    let (outer, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let outer = outer.path().canonicalize().unwrap();
+    let folder = outer.join("folder");
+    std::os::unix::fs::symlink(outside.path(), &folder).unwrap();
+    for (of_session, additional) in [(&folder, Vec::new()), (&outer, vec![folder.clone()])] {
+        let path = folder.join("a").display().to_string();
+        let request = PermissionRequest {
+            additional_folders: additional,
+            folders_are_resolved: true,
+            ..request(of_session, "Read", ToolKind::Read, serde_json::json!({"file_path": path}))
+        };
+        let verdict = policy(Mode::Ask, &[]).judge(&request);
+        assert!(matches!(verdict, Verdict::AskUser { .. }), "{verdict:?}");
+        let unresolved = PermissionRequest { folders_are_resolved: false, ..request };
+        let verdict = policy(Mode::Ask, &[]).judge(&unresolved);
+        assert_eq!(verdict, Verdict::Decided(Decision::Allow));
+    }
+}

@@ -34,8 +34,12 @@ pub(super) struct Input {
 }
 
 pub(super) async fn run(settings: &Settings, input: &Input) -> Outcome {
-    let fetched = tokio::time::timeout(TIMEOUT, fetch(settings, input)).await;
-    let seconds = TIMEOUT.as_secs();
+    within(TIMEOUT, settings, input).await
+}
+
+async fn within(limit: Duration, settings: &Settings, input: &Input) -> Outcome {
+    let fetched = tokio::time::timeout(limit, fetch(settings, input)).await;
+    let seconds = limit.as_secs();
     let late = || Failure(format!("{} did not answer within {seconds} s", input.url));
     fetched.map_err(|_| late())?
 }
@@ -151,4 +155,31 @@ async fn page(url: &Url, mut response: Response) -> Outcome {
         return Err(Failure(format!("{url} answered with {status}\n\n{text}{cut}")));
     }
     Ok(Output::completed(format!("{url}\n\n{text}{cut}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is tested is that the time passes, so it is short here.
+    #[tokio::test]
+    async fn a_server_that_does_not_go_on_is_not_awaited() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\nbegin";
+            tokio::io::AsyncWriteExt::write_all(&mut stream, head).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let settings = Settings { private_addresses: true, ..Settings::new("/") };
+        let input = Input { url };
+        let fetched = within(Duration::from_millis(50), &settings, &input);
+        let fetched = async {
+            tokio::select! { it = fetched => it, () = server => Ok(Output::completed(String::new())) }
+        };
+        let limited = tokio::time::timeout(Duration::from_secs(30), fetched).await.unwrap();
+        let Err(Failure(reason)) = limited else { panic!("it was fetched") };
+        assert!(reason.contains("did not answer within"), "{reason}");
+    }
 }

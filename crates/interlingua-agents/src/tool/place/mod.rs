@@ -94,13 +94,20 @@ impl Roots {
     }
 
     /// The working folder, without links.
-    fn folder(&self) -> &Path {
+    pub(super) fn folder(&self) -> &Path {
         self.roots.first().map_or(Path::new("."), |root| &root.path)
     }
 
     /// All folders but the working folder.
     pub(super) fn additional(&self) -> Vec<PathBuf> {
         self.roots.iter().skip(1).map(|root| root.path.clone()).collect()
+    }
+
+    /// The folders that may be changed, with their paths; the working folder first. They are those that
+    /// were opened, whatever their paths lead to now.
+    pub(super) fn writable(&self) -> io::Result<Vec<(PathBuf, File)>> {
+        let writable = self.roots.iter().filter(|root| root.writable);
+        writable.map(|root| Ok((root.path.clone(), root.directory.handle()?))).collect()
     }
 
     /// Where a path leads, as of now.

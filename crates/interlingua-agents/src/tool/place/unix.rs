@@ -27,8 +27,13 @@ const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 impl Directory {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(in crate::tool) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { descriptor: rustix::fs::open(path, FOLDER, Mode::empty())? })
+    }
+
+    /// The open folder itself.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        Ok(self.descriptor.try_clone()?.into())
     }
 
     /// Opens what is at a path below the folder for reading, whatever it is.
@@ -42,7 +47,7 @@ impl Directory {
     }
 
     /// Opens a folder below this one, after creating what is missing of its path.
-    pub(super) fn create_folders(&self, below: &Path) -> io::Result<Self> {
+    pub(in crate::tool) fn create_folders(&self, below: &Path) -> io::Result<Self> {
         let mut at = self.folder(Path::new(""))?;
         for part in below.components() {
             let name = Path::new(part.as_os_str());

@@ -16,11 +16,16 @@ pub(in crate::tool) struct Directory {
 }
 
 impl Directory {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(in crate::tool) fn open(path: &Path) -> io::Result<Self> {
         match path.is_dir() {
             true => Ok(Self { path: path.to_owned() }),
             false => Err(io::ErrorKind::NotADirectory.into()),
         }
+    }
+
+    /// The open folder itself, which this system does not have.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Opens what is at a path below the folder for reading.
@@ -38,7 +43,7 @@ impl Directory {
     }
 
     /// Opens a folder below this one, after creating what is missing of its path.
-    pub(super) fn create_folders(&self, below: &Path) -> io::Result<Self> {
+    pub(in crate::tool) fn create_folders(&self, below: &Path) -> io::Result<Self> {
         let path = self.path.join(below);
         std::fs::create_dir_all(&path)?;
         Ok(Self { path })

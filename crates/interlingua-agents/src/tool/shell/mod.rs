@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `running` | a command with its processes, from its start to its certain end |
 //! | `background` | commands that outlive their call |
+//! | `scratch` | the private folder of a session |
 //! | `output` | what is shown of an output, and the file with all of it |
 //! | `plain` | output as plain text |
 
@@ -14,7 +15,9 @@ mod background;
 mod output;
 mod plain;
 mod running;
+mod scratch;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,7 +26,9 @@ use interlingua::event::ToolStatus;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::sandbox::{Limits, Support};
+use super::place::Roots;
+use super::sandbox::Support;
+use super::writable::Writable;
 use super::{Call, Content, Failure, Outcome, Settings, parsed};
 use crate::Error;
 use crate::process;
@@ -31,6 +36,8 @@ use background::Backgrounds;
 use output::Output;
 pub(super) use output::shortened;
 use running::{Cleanups, End, Running};
+pub(super) use scratch::Scratch;
+use scratch::ScratchFile;
 
 /// The time limit of a command, if the call names none, and the longest that it may name.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -43,12 +50,10 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 /// The shell, and the commands that run in the background.
 #[derive(Debug)]
 pub(super) struct Shell {
-    program: PathBuf,
-    /// The private folder of the session; it is removed at its end.
-    _scratch: tempfile::TempDir,
-    outputs: PathBuf,
-    temporary: PathBuf,
+    scratch: Scratch,
     support: Support,
+    /// What commands may write to, if they have a sandbox.
+    writable: Option<Writable>,
     numbers: AtomicU64,
     backgrounds: Backgrounds,
     cleanups: Cleanups,
@@ -62,45 +67,43 @@ struct Input {
 }
 
 impl Shell {
-    /// Finds a shell; `None` if the system has none.
-    pub(super) fn find(
-        settings: &Settings,
-        scratch: tempfile::TempDir,
-    ) -> Result<Option<Self>, Error> {
-        let Some(program) = program() else { return Ok(None) };
-        // The sandbox and the guard see the folder without links.
-        let folder = scratch.path().canonicalize().unwrap_or_else(|_| scratch.path().to_owned());
-        let (outputs, temporary) = (folder.join("outputs"), folder.join("tmp"));
-        for path in [&outputs, &temporary] {
-            std::fs::create_dir(path)
-                .map_err(|problem| Error::NotPrepared { path: path.clone(), problem })?;
-        }
+    /// A shell whose commands may write to the folders and the caches.
+    pub(super) fn new(scratch: Scratch, settings: &Settings, roots: &Roots) -> Result<Self, Error> {
         let sandbox = settings.sandbox.as_ref().filter(|_| cfg!(target_os = "linux"));
-        Ok(Some(Self {
-            program,
-            _scratch: scratch,
-            outputs,
-            temporary,
-            support: sandbox.map_or(Support::None, super::Sandbox::support),
+        let support = sandbox.map_or(Support::None, super::Sandbox::support);
+        let writable = match support {
+            Support::Landlock(_) => {
+                let opened = writable(&scratch, settings, roots);
+                let path = roots.folder().to_owned();
+                Some(opened.map_err(|problem| Error::NotPrepared { path, problem })?)
+            }
+            Support::None => None,
+        };
+        Ok(Self {
+            scratch,
+            support,
+            writable,
             numbers: AtomicU64::new(1),
             backgrounds: Backgrounds::default(),
             cleanups: Cleanups::default(),
-        }))
+        })
     }
 
-    /// The folder with the outputs of commands.
-    pub(super) fn outputs(&self) -> &Path {
-        &self.outputs
-    }
-
-    /// A new path for a result that is too long for the model.
-    pub(super) fn result_path(&self) -> PathBuf {
+    /// A new file for a result that is too long for the model.
+    pub(super) fn result_file(&self) -> io::Result<ScratchFile> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        self.outputs.join(format!("result_{number}.txt"))
+        self.scratch.create_output(&format!("result_{number}.txt"))
     }
 
     pub(super) fn enforcement(&self, settings: &Settings) -> Vec<String> {
         let mut sentences = self.support.sentences(settings.network);
+        for program in self.writable.iter().flat_map(Writable::replaceable) {
+            sentences.push(format!(
+                "Commands can write to {}, which starts them: one that replaces it while another one starts \
+                 escapes from the sandbox.",
+                program.display()
+            ));
+        }
         if cfg!(target_os = "linux") && settings.guard.is_none() {
             sentences.push(
                 "Processes of a command that clear their environment and leave its process group \
@@ -145,14 +148,19 @@ impl Shell {
             self.backgrounds.check_room()?;
         }
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let path = self.outputs.join(format!("command_{number}.txt"));
-        let mut output = Output::new(&path).map_err(|problem| {
-            Failure(format!("{} could not be created: {problem}", path.display()))
+        let name = format!("command_{number}.txt");
+        let file = self.scratch.create_output(&name).map_err(|problem| {
+            let folder = self.scratch.outputs().display();
+            Failure(format!("{name} could not be created in {folder}: {problem}"))
         })?;
+        let path = file.path.clone();
+        let mut output = Output::new(file);
         if input.run_in_background == Some(true) {
             output.keep_file();
         }
-        let command = self.command(input, settings);
+        let command = self.command(input, settings).map_err(|problem| {
+            Failure(format!("the sandbox could not be prepared, so nothing ran: {problem}"))
+        })?;
         let running = Running::start(&command, output, &self.cleanups).await;
         let running = running.map_err(|problem| {
             Failure(format!("{} could not be started: {problem}", command.program.display()))
@@ -166,39 +174,33 @@ impl Shell {
     }
 
     /// The command as a process.
-    fn command(&self, input: &Input, settings: &Settings) -> process::Command {
-        let shell = [self.program.clone().into_os_string(), "-c".into(), (&input.command).into()];
+    fn command(&self, input: &Input, settings: &Settings) -> io::Result<process::Command> {
+        let shell = self.scratch.shell.clone().into_os_string();
+        let shell = [shell, "-c".into(), (&input.command).into()];
         let mut words = Vec::new();
-        if let (Some(sandbox), Support::Landlock(_)) = (&settings.sandbox, self.support) {
+        if let (Some(sandbox), Some(writable)) = (&settings.sandbox, &self.writable) {
             words.push(sandbox.program.clone().into_os_string());
             words.extend(sandbox.arguments.iter().cloned());
-            words.extend(self.limits(settings).to_arguments());
+            words.extend(writable.limits(settings.network)?.to_arguments());
         }
         words.extend(shell);
         let mut words = words.into_iter();
         let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        process::Command {
+        Ok(process::Command {
             program: words.next().unwrap_or_default().into(),
             arguments: words.collect(),
             environment: vec![
                 set("TERM", "dumb"),
                 set("NO_COLOR", "1"),
                 set("GIT_TERMINAL_PROMPT", "0"),
-                set("TMPDIR", &self.temporary.display().to_string()),
+                set("TMPDIR", &self.scratch.temporary.display().to_string()),
             ],
             without: settings.hidden_variables.clone(),
             folder: settings.folder.clone(),
             isolation: settings.isolation,
             guard: settings.guard.clone(),
             ..process::Command::default()
-        }
-    }
-
-    fn limits(&self, settings: &Settings) -> Limits {
-        let folders = std::iter::once(&settings.folder).chain(&settings.additional_folders);
-        let folders = folders.chain(&settings.caches).chain([&self.temporary]).cloned();
-        let writable = folders.chain(DEVICES.iter().map(PathBuf::from)).collect();
-        Limits { writable, network: settings.network }
+        })
     }
 
     /// Ends all commands.
@@ -206,6 +208,17 @@ impl Shell {
         self.backgrounds.close().await;
         self.cleanups.done().await;
     }
+}
+
+/// Opens what commands may write to. The folders are those of the file tools, whatever their paths
+/// lead to by now.
+fn writable(scratch: &Scratch, settings: &Settings, roots: &Roots) -> io::Result<Writable> {
+    let mut folders = roots.writable()?;
+    folders.push(scratch.open_temporary()?);
+    let others = settings.caches.iter().cloned().chain(DEVICES.iter().map(PathBuf::from));
+    let sandbox = settings.sandbox.as_ref().map(|sandbox| sandbox.program.clone());
+    let guard = settings.guard.as_ref().map(|guard| guard.program.clone());
+    Writable::new(folders, others, sandbox.into_iter().chain(guard))
 }
 
 /// The result of a command that ran in the foreground.

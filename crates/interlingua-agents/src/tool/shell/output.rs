@@ -1,10 +1,10 @@
 //! The output of a command: its beginning and its end for the model, all of it in a file.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::plain::Plain;
+use super::scratch::ScratchFile;
 
 /// How many bytes are kept of the beginning, and of the end.
 const HALF: usize = 15_000;
@@ -22,7 +22,7 @@ pub(super) struct Output {
     /// How many bytes were dropped between them.
     dropped: u64,
     path: PathBuf,
-    file: Option<File>,
+    file: Option<ScratchFile>,
     in_file: u64,
     /// Whether the file has everything.
     is_complete: bool,
@@ -32,18 +32,18 @@ pub(super) struct Output {
 
 impl Output {
     /// Output whose bytes also go to a file. The file is kept only if the output is long.
-    pub(super) fn new(path: &Path) -> io::Result<Self> {
-        Ok(Self {
+    pub(super) fn new(file: ScratchFile) -> Self {
+        Self {
             plain: Plain::default(),
             head: String::new(),
             tail: String::new(),
             dropped: 0,
-            path: path.to_owned(),
-            file: Some(File::create_new(path)?),
+            path: file.path.clone(),
+            file: Some(file),
             in_file: 0,
             is_complete: true,
             keeps_file: false,
-        })
+        }
     }
 
     /// Keeps the file in any case, because its path was reported.
@@ -63,10 +63,10 @@ impl Output {
     pub(super) fn finish(&mut self) -> String {
         let text = self.plain.finish();
         self.keep(&text);
-        self.file = None;
+        let file = self.file.take();
         if self.is_short() && !self.keeps_file {
             // It is shown completely, so no one needs the file.
-            let _ = std::fs::remove_file(&self.path);
+            file.into_iter().for_each(ScratchFile::remove);
         }
         text
     }
@@ -74,7 +74,7 @@ impl Output {
     fn save(&mut self, piece: &[u8]) {
         let room = usize::try_from(MAX_FILE - self.in_file).unwrap_or(usize::MAX);
         let saved = piece.get(..room).unwrap_or(piece);
-        let written = self.file.as_mut().map(|file| file.write_all(saved));
+        let written = self.file.as_mut().map(|it| it.file.write_all(saved));
         self.in_file += saved.len() as u64;
         let failed = !matches!(written, Some(Ok(())));
         if failed || saved.len() < piece.len() {
@@ -141,40 +141,48 @@ impl Output {
 }
 
 /// A text as the model sees it: of a long one, it sees both ends, and all of it is in a new file.
-pub(in crate::tool) fn shortened(text: String, path: Option<PathBuf>) -> String {
+pub(in crate::tool) fn shortened(
+    text: String,
+    file: impl FnOnce() -> Option<io::Result<ScratchFile>>,
+) -> String {
     if text.len() <= 2 * HALF {
         return text;
     }
     let head = text.get(..text.floor_char_boundary(HALF)).unwrap_or_default();
     let tail = text.get(text.ceil_char_boundary(text.len() - HALF)..).unwrap_or_default();
     let dropped = text.len() - head.len() - tail.len();
-    let location = path.map_or("they are not stored".to_owned(), |path| stored(&text, &path));
+    let location = file().map_or("they are not stored".to_owned(), |file| stored(&text, file));
     format!("{head}\n\n[… {dropped} bytes are left out here; {location} …]\n\n{tail}")
 }
 
 /// Stores a text, and states where it is.
-fn stored(text: &str, path: &Path) -> String {
+fn stored(text: &str, file: io::Result<ScratchFile>) -> String {
     let most = usize::try_from(MAX_FILE).unwrap_or(usize::MAX);
     let saved = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
-    let written = File::create_new(path).and_then(|mut file| file.write_all(saved.as_bytes()));
+    let written = file.and_then(|mut file| {
+        file.file.write_all(saved.as_bytes())?;
+        Ok(file.path)
+    });
     match written {
-        Ok(()) if saved.len() == text.len() => {
+        Ok(path) if saved.len() == text.len() => {
             format!("the whole result is in {}", path.display())
         }
-        Ok(()) => format!("the first {} bytes are in {}", saved.len(), path.display()),
+        Ok(path) => format!("the first {} bytes are in {}", saved.len(), path.display()),
         Err(problem) => format!("they could not be stored: {problem}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::scratch::Scratch;
     use super::*;
 
     #[test]
     fn a_short_output_needs_no_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("o");
-        let mut output = Output::new(&path).unwrap();
+        let scratch = Scratch::for_shell().unwrap().unwrap();
+        let file = scratch.create_output("o").unwrap();
+        let path = file.path.clone();
+        let mut output = Output::new(file);
         assert_eq!(output.push(b"a\x1b[1mb"), "ab");
         output.finish();
         assert_eq!((output.shown().as_str(), path.exists()), ("ab", false));
@@ -182,9 +190,10 @@ mod tests {
 
     #[test]
     fn of_a_long_output_both_ends_are_shown() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("o");
-        let mut output = Output::new(&path).unwrap();
+        let scratch = Scratch::for_shell().unwrap().unwrap();
+        let file = scratch.create_output("o").unwrap();
+        let path = file.path.clone();
+        let mut output = Output::new(file);
         let mut all = String::new();
         for number in 0..20_000 {
             let line = format!("zeile ä {number}\n");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fake_model::{Cut, Reply, Script};
+use fake_model::{Cut, Reply, Script, Stop};
 use serde_json::json;
 
 use super::{APIS, Bench, of_kind, only};
@@ -91,5 +91,28 @@ async fn a_server_that_falls_silent_is_asked_again() {
         let end = only(&events, "turn_ended");
         assert_eq!((&end["outcome"], &end["class"]), (&timed_out, &timed_out), "{api:?}");
         assert_eq!(of_kind(&events, "interrupted").len(), 0, "{api:?}");
+    }
+}
+
+/// A complete call before one that was cut off is not run either: the model may have wanted both.
+#[tokio::test]
+async fn of_several_calls_none_is_run_if_the_last_was_cut_off_by_the_limit_of_tokens() {
+    for api in APIS {
+        let write = |name: &str| json!({"file_path": name, "content": "x"});
+        let calls = Reply::call("Write", write("a.txt")).then_call("Write", write("b.txt"));
+        let calls = calls.truncated_call().stop(Stop::Length);
+        let bench = Bench::new(api, [calls, Reply::text("Again.")]);
+        let session = bench.open().await;
+        session.handle.prompt("write").await.unwrap();
+        session.handle.prompt("go on").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (_, events) = session.end().await;
+        let outcomes: Vec<_> =
+            of_kind(&events, "turn_ended").iter().map(|end| end["outcome"].clone()).collect();
+        assert_eq!(outcomes, ["limit_reached", "completed"], "{api:?}: {events:#?}");
+        assert!(!bench.path("a.txt").exists() && !bench.path("b.txt").exists(), "{api:?}");
+        let ends = of_kind(&events, "tool_ended");
+        assert!(ends.iter().all(|end| end["status"] != "completed"), "{api:?}: {ends:#?}");
+        bench.check("cut-in-last-call");
     }
 }

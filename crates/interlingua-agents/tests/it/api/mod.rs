@@ -1,5 +1,6 @@
 //! Model APIs as agents, with a scripted model.
 
+mod asked;
 mod client_tools;
 mod compaction;
 mod continuations;

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fake_model::{Reply, Script};
+use interlingua_agents::Prompt;
 use interlingua_agents::api::{ApiKind, Earlier, SessionLog, SessionStore, StoredRun};
 use serde_json::{Value, json};
 
-use super::{APIS, Bench, of_kind, only, text};
+use super::{APIS, Bench, KEY, of_kind, only, text};
 
 /// Stores sessions as files of a folder.
 #[derive(Debug)]
@@ -310,4 +311,144 @@ async fn the_key_is_not_stored() {
     let (_, events) = bench.run("read").await;
     let stored = std::fs::read_to_string(file_of(&bench, &events)).unwrap();
     assert!(!stored.contains("sk-abc"), "{stored}");
+}
+
+/// A resumed session offers the tools that it always has. What has become of them, of its folder and
+/// of what is stored is reported.
+#[tokio::test]
+async fn a_resumed_session_reports_what_is_different() {
+    for api in APIS {
+        let write = Reply::call("Write", json!({"file_path": "a.txt", "content": "x"}));
+        let mut first = storing(api, [Reply::text("Hello."), Reply::text("And goodbye.")]);
+        let (_, events) = first.run("hi").await;
+        first.settings.earlier = Some(earlier(&first, &events));
+        first.run("and?").await;
+        let path = file_of(&first, &events);
+        let stored = std::fs::read_to_string(&path).unwrap();
+        let mut lines: Vec<Value> =
+            stored.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let of_history = |line: &&mut Value| {
+            line["type"] == "host_state" && line.to_string().contains("goodbye")
+        };
+        let record = lines.iter_mut().find(of_history).unwrap();
+        record["raw"] = json!({"of a later version": true});
+        let stored: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let mut second = Bench::new(api, [write, Reply::text("I could not.")]);
+        second.settings.earlier = Some(Earlier::read(stored.as_bytes()).unwrap());
+        second.settings.tools.tools = Some(vec!["Read".to_owned()]);
+        let (ended, resumed) = second.run("write").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {resumed:#?}");
+        assert_eq!(only(&resumed, "session_started")["tools"], json!(["Read"]), "{api:?}");
+        let notices = notices(&resumed);
+        let [before, now] = [&first, &second].map(|bench| bench.folder.path().canonicalize());
+        let (before, now) = (before.unwrap(), now.unwrap());
+        for expected in [
+            "calls of these tools of the earlier session fail now: Write, Edit".to_owned(),
+            format!("worked in {}, and this one works in {}", before.display(), now.display()),
+            "1 steps of the stored conversation could not be read".to_owned(),
+        ] {
+            assert!(notices.contains(&expected), "{api:?} {expected}: {notices}");
+        }
+        assert_eq!(only(&resumed, "tool_ended")["status"], "failed", "{api:?}");
+        assert!(!second.path("a.txt").exists());
+        let offered = second.model.main_requests()[0].body["tools"].to_string();
+        assert!(offered.contains("Write"), "the list stays the same: {offered}");
+    }
+}
+
+/// Results can contain what no API takes as it is.
+#[tokio::test]
+async fn images_and_unknown_content_of_another_agent_are_reported() {
+    let result = json!([
+        {"type": "text", "text": "seen"},
+        {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+        {"type": "hologram", "data": "AA=="},
+        {"type": "hologram", "data": "BB=="},
+    ]);
+    let call = json!({"type": "tool_use", "id": "t", "name": "Read", "input": {}});
+    let result = json!({"type": "tool_result", "tool_use_id": "t", "content": result});
+    let message = |role: &str, content: &Value| {
+        let message = json!({"id": "m", "role": role, "model": "m", "content": [content]});
+        json!({"type": role, "session_id": "s", "message": message})
+    };
+    let records = [
+        json!({"type": "system", "subtype": "init", "session_id": "s", "cwd": "/w", "tools": []}),
+        message("assistant", &call),
+        message("user", &result),
+        json!({"type": "result", "subtype": "success", "session_id": "s", "result": ""}),
+    ];
+    let recorded: String = records.iter().map(|record| format!("{record}\n")).collect();
+    let mut bench = Bench::new(ApiKind::Anthropic, [last_turn()]);
+    bench.settings.earlier = Some(Earlier::read(recorded.as_bytes()).unwrap().forked());
+    let (_, events) = bench.run("which word?").await;
+    let notices = notices(&events);
+    for expected in ["images (1)", "content of an unknown kind (2)"] {
+        let expected = format!("left out of the earlier session: {expected}");
+        assert!(notices.contains(&expected), "{expected}: {notices}");
+    }
+    assert!(bench.model.main_requests()[0].body.to_string().contains("seen"));
+}
+
+/// The key is in what the user gives to the session.
+#[tokio::test]
+async fn the_key_in_a_prompt_is_neither_sent_nor_stored() {
+    for api in APIS {
+        let mut bench = storing(api, [Reply::text("I see."), last_turn()]);
+        bench.settings.system = format!("The key is {KEY}.");
+        bench.write(".env", &format!("API_KEY={KEY}\n"));
+        let mut prompt = Prompt::from(format!("use {KEY}"));
+        prompt.files.push(bench.path(".env"));
+        let session = bench.open().await;
+        session.handle.prompt(prompt).await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(only(&events, "user_message")["text"], "use [redacted]", "{api:?}");
+        // What an earlier version has stored contains the key.
+        let stored = std::fs::read_to_string(file_of(&bench, &events)).unwrap();
+        assert!(
+            !stored.contains(KEY) && stored.contains("API_KEY=[redacted]"),
+            "{api:?}: {stored}"
+        );
+        let before = stored.replace("API_KEY=[redacted]", &format!("API_KEY={KEY}"));
+        bench.settings.earlier = Some(Earlier::read(before.as_bytes()).unwrap().forked());
+        let (ended, events) = bench.run("which word?").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        let stored = std::fs::read_to_string(file_of(&bench, &events)).unwrap();
+        assert!(
+            !stored.contains(KEY) && stored.contains("API_KEY=[redacted]"),
+            "{api:?}: {stored}"
+        );
+        let requests = bench.model.main_requests();
+        let sent = requests[0].body.to_string();
+        assert!(!sent.contains(KEY), "{api:?}: {sent}");
+        assert_eq!(sent.matches("[redacted]").count(), 3, "{api:?}: {sent}");
+    }
+}
+
+/// Models bind their reasoning to the system prompt and the tools, so both stay the same.
+#[tokio::test]
+async fn what_has_no_effect_on_a_resumed_session_is_reported() {
+    for api in APIS {
+        let mut bench = storing(api, [Reply::text("Hello."), Reply::text("Hm."), last_turn()]);
+        bench.settings.tools.tools = Some(vec!["Read".to_owned(), "Grep".to_owned()]);
+        let (_, first) = bench.run("hi").await;
+        let without_effect = |events: &[Value]| {
+            let notices = notices(events);
+            [
+                notices.contains("began; the current ones have no effect"),
+                notices.contains("so they are not offered: Write, Edit"),
+            ]
+        };
+        bench.settings.earlier = Some(earlier(&bench, &first));
+        let (_, second) = bench.run("and?").await;
+        assert_eq!(without_effect(&second), [false, false], "{api:?}: {}", notices(&second));
+        bench.settings.earlier = Some(earlier(&bench, &second));
+        bench.settings.system = "Be a pirate.".to_owned();
+        bench.settings.tools.tools =
+            Some(["Read", "Write", "Edit", "Grep"].map(str::to_owned).to_vec());
+        let (_, third) = bench.run("which word?").await;
+        assert_eq!(without_effect(&third), [true, true], "{api:?}: {}", notices(&third));
+        bench.check("resumed-without-effect");
+    }
 }

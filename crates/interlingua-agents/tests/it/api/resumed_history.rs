@@ -1,23 +1,40 @@
 //! A resumed session sends exactly the history that the session before would have sent, whatever became
 //! of its last turn.
 
+use std::time::Duration;
+
 use fake_model::{Cut, FailureClass, Reply, Stop};
 use interlingua_agents::api::ApiKind;
 use serde_json::{Value, json};
 
 use super::resume::{earlier, history, last_turn, notices, storing};
 use super::{APIS, Bench, of_kind, only};
+use crate::support::within;
 
 /// How the first turn goes.
 struct Situation {
     name: &'static str,
     replies: fn() -> Vec<Reply>,
-    /// The turn is interrupted once an event of this kind has arrived.
-    interrupted_at: Option<&'static str>,
+    interrupted_at: Option<Moment>,
     outcome: &'static str,
 }
 
-const SITUATIONS: [Situation; 7] = [
+/// When a turn is interrupted.
+#[derive(Clone, Copy)]
+enum Moment {
+    /// Once this many events of a kind have arrived.
+    Event(usize, &'static str),
+    /// Once the model has received this many requests.
+    Request(usize),
+}
+
+/// A call whose input is held back in the middle.
+fn half_a_call(reply: Reply) -> Reply {
+    let input = json!({"file_path": "out.txt", "content": "half"});
+    reply.then_call("Write", input).gate_inside_call("half")
+}
+
+const SITUATIONS: [Situation; 13] = [
     Situation {
         name: "refused",
         replies: || vec![Reply::text("I would ").then_refusal("rather not.")],
@@ -33,7 +50,50 @@ const SITUATIONS: [Situation; 7] = [
     Situation {
         name: "interrupted in its text",
         replies: || vec![Reply::text("One, ").then_gate("counting").then_text("two.")],
-        interrupted_at: Some("block_delta"),
+        interrupted_at: Some(Moment::Event(1, "block_delta")),
+        outcome: "cancelled",
+    },
+    Situation {
+        name: "interrupted before any output",
+        replies: || vec![Reply::text("Never.").hold("head")],
+        interrupted_at: Some(Moment::Request(1)),
+        outcome: "cancelled",
+    },
+    Situation {
+        name: "interrupted in its reasoning",
+        replies: || vec![Reply::new().then_reasoning("Hm, ").then_gate("hm").then_text("Yes.")],
+        interrupted_at: Some(Moment::Event(1, "block_delta")),
+        outcome: "cancelled",
+    },
+    Situation {
+        name: "interrupted in a call",
+        replies: || vec![half_a_call(Reply::text("I write."))],
+        interrupted_at: Some(Moment::Event(1, "tool_started")),
+        outcome: "cancelled",
+    },
+    Situation {
+        name: "interrupted after a whole call, in a call",
+        replies: || {
+            let read = Reply::text("Both.").then_call("Read", json!({"file_path": "note.txt"}));
+            vec![half_a_call(read)]
+        },
+        interrupted_at: Some(Moment::Event(2, "tool_started")),
+        outcome: "cancelled",
+    },
+    Situation {
+        name: "interrupted before a retry",
+        replies: || vec![Reply::failure(FailureClass::Overloaded)],
+        interrupted_at: Some(Moment::Event(1, "retry")),
+        outcome: "cancelled",
+    },
+    Situation {
+        name: "interrupted while a summary is made",
+        replies: || {
+            let read = |name: &str| Reply::call("Read", json!({"file_path": name}));
+            let overflow = Reply::failure(FailureClass::ContextOverflow);
+            vec![read("note.txt"), read("list.txt"), overflow, Reply::text("No.").hold("summary")]
+        },
+        interrupted_at: Some(Moment::Request(4)),
         outcome: "cancelled",
     },
     Situation {
@@ -42,7 +102,7 @@ const SITUATIONS: [Situation; 7] = [
             let read = Reply::text("Both.").then_call("Read", json!({"file_path": "note.txt"}));
             vec![read.then_call("Bash", json!({"command": "echo up; sleep 1000"}))]
         },
-        interrupted_at: Some("tool_progress"),
+        interrupted_at: Some(Moment::Event(1, "tool_progress")),
         outcome: "cancelled",
     },
     Situation {
@@ -76,8 +136,21 @@ const SITUATIONS: [Situation; 7] = [
 async fn first_turn(bench: &Bench, situation: &Situation, next: Option<&str>) -> Vec<Value> {
     let mut session = bench.open().await;
     session.handle.prompt("begin").await.unwrap();
-    if let Some(kind) = situation.interrupted_at {
-        session.until(|event| event["type"] == kind).await;
+    match situation.interrupted_at {
+        Some(Moment::Event(count, kind)) => {
+            session.until_seen(count, |event| event["type"] == kind).await;
+        }
+        Some(Moment::Request(count)) => {
+            within(async {
+                while bench.model.requests().len() < count {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+        }
+        None => {}
+    }
+    if situation.interrupted_at.is_some() {
         session.handle.interrupt().await.unwrap();
     }
     if let Some(next) = next {
@@ -95,6 +168,11 @@ fn bench(api: ApiKind, situation: &Situation) -> Bench {
     let replies = (situation.replies)().into_iter().chain([last_turn()]);
     let mut bench = storing(api, replies);
     bench.settings.retries.attempts = 1;
+    if situation.name.ends_with("before a retry") {
+        bench.settings.retries.attempts = 2;
+        bench.settings.retries.first_delay = Duration::from_secs(3600);
+    }
+    bench.settings.compact = situation.name.ends_with("a summary is made");
     bench
 }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fake_model::{Reply, Script};
+use interlingua_agents::Wanted;
 use interlingua_agents::permission::{Decision, Mode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -286,12 +287,17 @@ async fn accepted_edits_change_files_and_run_nothing() {
     }
 }
 
-/// In this mode, reading is asked about too.
+/// In this mode, reading is asked about too, and so is what affects only the session.
 #[tokio::test]
 async fn the_interactive_mode_asks_about_everything() {
     for api in APIS {
-        let call = Reply::call("Read", json!({"file_path": "a.txt"}));
-        let mut bench = Bench::new(api, [call, Reply::text("Done.")]);
+        let todos = json!([{"content": "look", "status": "pending", "activeForm": "looking"}]);
+        let calls = Reply::call("Read", json!({"file_path": "a.txt"}))
+            .then_call("TodoWrite", json!({"todos": todos}))
+            .then_call("BashOutput", json!({"bash_id": "bash_1"}))
+            .then_call("KillShell", json!({"shell_id": "bash_1"}))
+            .then_call("Teleport", json!({"to": "Mars"}));
+        let mut bench = Bench::new(api, [calls, Reply::text("Done.")]);
         bench.write("a.txt", "plum");
         bench.policy.mode = Mode::Interactive;
         let (requests, mut asked) = mpsc::unbounded_channel();
@@ -299,10 +305,16 @@ async fn the_interactive_mode_asks_about_everything() {
         let session = bench.open().await;
         session.handle.prompt("read").await.unwrap();
         session.handle.finish().await.unwrap();
-        let request = asked.recv().await.unwrap();
-        session.handle.decide(request.id(), Decision::Allow).await.unwrap();
+        for tool in ["Read", "TodoWrite", "BashOutput", "KillShell"] {
+            let request = asked.recv().await.unwrap();
+            let Wanted::Permission(permission) = &request.wanted else { panic!("{request:?}") };
+            assert_eq!(permission.tool, tool, "{api:?}");
+            session.handle.decide(request.id(), Decision::Allow).await.unwrap();
+        }
         let (ended, events) = session.end().await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
-        assert!(only(&events, "tool_ended")["output"].as_str().unwrap().contains("plum"));
+        assert!(asked.try_recv().is_err(), "a tool that does not exist needs no question");
+        assert_eq!(of_kind(&events, "permission_requested").len(), 4);
+        assert!(of_kind(&events, "tool_ended")[0]["output"].as_str().unwrap().contains("plum"));
     }
 }

@@ -100,3 +100,18 @@ async fn the_file_with_the_output_stays() {
     }
     assert_eq!(bench.done("Read", json!({"file_path": path})).await, "     1→short");
 }
+
+#[tokio::test]
+async fn the_number_of_background_commands_is_limited() {
+    let bench = Bench::new();
+    let input = json!({"command": "exec sleep 600", "run_in_background": true});
+    for _ in 0..16 {
+        bench.done("Bash", input.clone()).await;
+    }
+    let text = bench.failed("Bash", input.clone()).await;
+    assert!(text.contains("16 background commands are running"), "{text}");
+    within(bench.done("KillShell", json!({"shell_id": "bash_7"}))).await;
+    let text = bench.done("Bash", input).await;
+    assert!(text.contains("in the background as bash_17"), "{text}");
+    within(bench.tools.close()).await;
+}

@@ -5,6 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::Bench;
+use crate::support::within;
 
 /// Answers each path with a response; returns the address.
 async fn serve(responses: &'static [(&'static str, &'static str)]) -> String {
@@ -54,6 +55,39 @@ async fn a_page_is_fetched_as_text() {
         let text = bench.failed("WebFetch", input(&format!("{address}{path}"))).await;
         assert!(text.contains(expected), "{text}");
     }
+}
+
+/// Answers one request with a page that never ends.
+async fn serve_without_end() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await.unwrap();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let piece = "plum\n".repeat(10_000);
+        while stream.write_all(piece.as_bytes()).await.is_ok() {}
+    });
+    format!("http://{address}")
+}
+
+/// The memory of the session would be the only limit.
+#[tokio::test]
+async fn of_a_page_without_an_end_the_beginning_is_returned() {
+    let address = serve_without_end().await;
+    let text = within(fetching().done("WebFetch", input(&address))).await;
+    assert!(text.contains("plum\nplum") && text.ends_with("the rest is left out)"));
+}
+
+#[tokio::test]
+async fn a_long_page_is_cut() {
+    let page = format!("HTTP/1.1 200 OK\r\n\r\n{}", "plum\n".repeat((6 << 20) / 5));
+    let pages = Vec::leak(vec![("/", &*page.leak())]);
+    let address = serve(pages).await;
+    let text = within(fetching().done("WebFetch", input(&address))).await;
+    assert!(text.ends_with("(the page is longer; the rest is left out)"));
+    assert!((99_000..101_000).contains(&text.len()), "{}", text.len());
 }
 
 #[tokio::test]

@@ -145,3 +145,108 @@ async fn terminals_of_other_programs_are_not_written_to() {
     let command = "echo x > /dev/null && ! (exec 3<> /dev/ptmx) 2> /dev/null && echo refused";
     assert_eq!(bench.done("Bash", json!({"command": command})).await, "refused");
 }
+
+/// A command gives the name of a folder that the next one may write to, to a link that leads outside.
+#[tokio::test]
+async fn a_link_in_the_place_of_a_writable_folder_opens_nothing() {
+    type Change = fn(&mut interlingua_agents::tool::Settings);
+    let inner: Change = |settings| {
+        std::fs::create_dir(settings.folder.join("inner")).unwrap();
+        settings.additional_folders.push(settings.folder.join("inner"));
+    };
+    let cache: Change = |settings| {
+        std::fs::create_dir(settings.folder.join("inner")).unwrap();
+        settings.caches.push(settings.folder.join("inner"));
+    };
+    for change in [inner, cache] {
+        let outside = tempfile::tempdir().unwrap();
+        let Some(bench) = sandboxed(3, change) else { return };
+        let swap = format!("mv inner old && ln -s {} inner", outside.path().display());
+        bench.done("Bash", json!({"command": swap})).await;
+        let write = "echo x > inner/a; echo x > old/a";
+        let output = bench.run("Bash", json!({"command": write})).await;
+        assert_eq!(super::names(outside.path()), [""; 0], "{output:?}");
+        assert_eq!(bench.content("old/a"), "x\n", "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn in_the_place_of_the_working_folder_nothing_runs() {
+    let (outer, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let work = outer.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    std::fs::write(outside.path().join("a"), "secret").unwrap();
+    let Some(bench) = sandboxed(3, |settings| {
+        settings.folder.clone_from(&work);
+        settings.additional_folders.push(outer.path().to_owned());
+    }) else {
+        return;
+    };
+    let swap = format!("cd .. && mv work old && ln -s {} work", outside.path().display());
+    bench.done("Bash", json!({"command": swap})).await;
+    let output = bench.run("Bash", json!({"command": "cat a; echo x > b"})).await;
+    let text = output.text();
+    assert!(text.contains("nothing ran") && !text.contains("secret"), "{text}");
+    assert_eq!(super::names(outside.path()), ["a"]);
+}
+
+/// Whoever replaced it: what is there now is not what the user let the session write to.
+#[tokio::test]
+async fn another_folder_in_the_place_of_a_writable_one_is_refused() {
+    let (outer, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (folder, old) = (outer.path().join("folder"), outer.path().join("old"));
+    std::fs::create_dir(&folder).unwrap();
+    let add = |settings: &mut interlingua_agents::tool::Settings| {
+        settings.additional_folders.push(folder.clone());
+    };
+    let Some(bench) = sandboxed(3, add) else { return };
+    let run = async || {
+        let command = format!("echo x > {}/a; echo ran", folder.display());
+        bench.run("Bash", json!({"command": command})).await.text()
+    };
+    std::fs::rename(&folder, &old).unwrap();
+    let text = run().await;
+    assert!(text.ends_with("ran") && text.contains("No such file"), "{text}");
+    std::os::unix::fs::symlink(outside.path(), &folder).unwrap();
+    let text = run().await;
+    assert!(text.contains("nothing ran") && text.contains("start a new session"), "{text}");
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::rename(&old, &folder).unwrap();
+    assert_eq!(run().await, "ran");
+    assert_eq!(super::names(outside.path()), [""; 0]);
+}
+
+/// Temporary files may be below a folder that commands write to.
+#[tokio::test]
+async fn outputs_are_not_written_through_a_link() {
+    let outside = tempfile::tempdir().unwrap();
+    let add = |settings: &mut interlingua_agents::tool::Settings| {
+        settings.additional_folders.push(std::env::temp_dir());
+    };
+    let Some(bench) = sandboxed(3, add) else { return };
+    let shown = outside.path().display();
+    let swap = format!("cd $TMPDIR/.. && mv outputs old && ln -s {shown} outputs && pwd");
+    let scratch = bench.done("Bash", json!({"command": swap})).await;
+    bench.done("Bash", json!({"command": "seq 20000"})).await;
+    assert_eq!(super::names(outside.path()), [""; 0]);
+    assert_eq!(super::names(&std::path::Path::new(&scratch).join("old")), ["command_2.txt"]);
+}
+
+/// The folder of the session can contain the program that applies the sandbox.
+#[tokio::test]
+async fn a_program_that_was_replaced_starts_nothing() {
+    let Some(bench) = sandboxed(3, |settings| {
+        let own = settings.folder.join("own");
+        let sandbox = settings.sandbox.as_mut().unwrap();
+        std::fs::copy(&sandbox.program, &own).unwrap();
+        sandbox.program = own;
+    }) else {
+        return;
+    };
+    let enforced = bench.tools.enforcement().join(" ");
+    assert!(enforced.contains("own, which starts them"), "{enforced}");
+    let replace = "mv own old && printf '#!/bin/sh\\necho escaped' > own && chmod +x own";
+    bench.done("Bash", json!({"command": replace})).await;
+    let text = bench.failed("Bash", json!({"command": "echo ran"})).await;
+    assert!(text.contains("nothing ran") && !text.contains("escaped"), "{text}");
+}
