@@ -34,7 +34,9 @@ mod sqlite;
 mod store;
 mod wakes;
 
-pub use command::{Acknowledgement, CommandState, CommandUpdate, IdempotencyKey, StoredCommand};
+pub use command::{
+    Acknowledgement, CommandState, CommandUpdate, IdempotencyKey, Queued, StoredCommand,
+};
 pub use error::Error;
 pub use host::Host;
 pub use id::SessionId;

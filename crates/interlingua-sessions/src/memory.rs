@@ -211,6 +211,12 @@ impl Store for MemoryStore {
                     command.update(update.state, update.sequence);
                 }
             }
+            for queued in commit.queued {
+                let known = session.keys.get(&queued.key).copied();
+                if let Some(command) = known.and_then(|at| session.commands.get_mut(at)) {
+                    command.supersedes.get_or_insert(queued.supersedes);
+                }
+            }
             session.record.apply(&commit.patch);
             if session.record.state == State::Ended {
                 let next = session.lines.len() as u64;
@@ -258,14 +264,11 @@ impl Store for MemoryStore {
                 return Err(Error::Closed(id.clone()));
             }
             session.use_at(now);
-            let state = CommandState::Accepted;
-            let acknowledgement = Acknowledgement { key: key.clone(), state, sequence: None };
-            session.keys.insert(key, session.commands.len());
-            session.commands.push(StoredCommand {
-                position: session.commands.len() as u64,
-                body,
-                acknowledgement: acknowledgement.clone(),
-            });
+            let position = session.commands.len();
+            let command = StoredCommand::new(position as u64, key.clone(), body);
+            let acknowledgement = command.acknowledgement.clone();
+            session.keys.insert(key, position);
+            session.commands.push(command);
             Ok((acknowledgement, true))
         }))
     }

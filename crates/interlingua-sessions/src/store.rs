@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Lines, Patch, SessionId,
+    Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Lines, Patch, Queued, SessionId,
     SessionRecord, StoredCommand,
 };
 
@@ -51,6 +51,8 @@ pub struct Commit {
     pub patch: Patch,
     /// What became of commands.
     pub commands: Vec<CommandUpdate>,
+    /// Commands that were queued. For one that was queued before, nothing changes.
+    pub queued: Vec<Queued>,
 }
 
 /// A part of a log.

@@ -119,7 +119,7 @@ impl Owner {
             return Ok(());
         }
         let patch = Patch { state: Some(state), ..Patch::default() };
-        self.commit(Commit { entries, patch, commands: updates }).await
+        self.commit(Commit { entries, patch, commands: updates, ..Commit::default() }).await
     }
 
     /// Whether the agent received a prompt after it was announced.
@@ -187,7 +187,7 @@ impl Owner {
         let commands = updates(&keys, &state, sequence).collect();
         self.observed = Observed::resting_with(client_calls);
         let patch = Patch { state: Some(self.state()), ..Patch::default() };
-        self.commit(Commit { entries, patch, commands }).await
+        self.commit(Commit { entries, patch, commands, ..Commit::default() }).await
     }
 
     /// The entries that end the stream which an agent left open. If it waited for the client, the session

@@ -319,7 +319,7 @@ impl Store for SqliteStore {
 
     fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail> {
         let id = id.clone();
-        let syncs = !commit.commands.is_empty();
+        let syncs = !commit.commands.is_empty() || !commit.queued.is_empty();
         self.run(syncs, move |connection, now| {
             let tail = append::commit(connection, &id, fence, &commit, now)?;
             Ok(Changed { result: tail, moved: Some((id, tail)) })

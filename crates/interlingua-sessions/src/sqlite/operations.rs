@@ -8,7 +8,7 @@ use super::holder::Holder;
 use super::rows::{self, NEXT};
 use crate::{
     Acknowledgement, CommandState, CommandUpdate, Commit, Error, Fence, Filter, IdempotencyKey,
-    Page, Patch, SessionId, SessionRecord, State, StoredCommand, Tail,
+    Page, Patch, Queued, SessionId, SessionRecord, State, StoredCommand, Tail,
 };
 
 /// A session that exists.
@@ -226,6 +226,11 @@ pub(super) fn commit(
             update_command(connection, number, &command)?;
         }
     }
+    for Queued { key, supersedes } in &commit.queued {
+        let queue = "UPDATE commands SET supersedes = ?3 \
+                     WHERE session = ?1 AND key = ?2 AND supersedes IS NULL";
+        execute(connection, queue, params![number, key.as_str(), json(supersedes)?])?;
+    }
     record.apply(&commit.patch);
     record.updated_at = record.updated_at.max(now);
     record.used_at = record.used_at.max(now);
@@ -323,9 +328,10 @@ fn commands_without_end(
     connection: &Connection,
     session: i64,
 ) -> Result<Vec<StoredCommand>, Error> {
-    let query = "SELECT position, key, body, state, sequence FROM commands \
-                 WHERE session = ?1 AND final = 0 ORDER BY position";
-    let mut statement = connection.prepare_cached(query).map_err(failed)?;
+    let query = format!(
+        "SELECT {COMMAND} FROM commands WHERE session = ?1 AND final = 0 ORDER BY position"
+    );
+    let mut statement = connection.prepare_cached(&query).map_err(failed)?;
     let rows = statement.query_map([session], stored_command).map_err(failed)?;
     rows.filter_map(|row| row.map_err(failed).map(Result::ok).transpose()).collect()
 }
@@ -346,9 +352,8 @@ fn command(
     session: i64,
     key: &IdempotencyKey,
 ) -> Result<Option<StoredCommand>, Error> {
-    let query = "SELECT position, key, body, state, sequence FROM commands \
-                 WHERE session = ?1 AND key = ?2";
-    let mut statement = connection.prepare_cached(query).map_err(failed)?;
+    let query = format!("SELECT {COMMAND} FROM commands WHERE session = ?1 AND key = ?2");
+    let mut statement = connection.prepare_cached(&query).map_err(failed)?;
     let known = statement.query_row(params![session, key.as_str()], stored_command);
     known.optional().map_err(failed)?.transpose()
 }
@@ -371,18 +376,22 @@ pub(super) fn probe(connection: &Connection) -> Result<(), Error> {
     execute(connection, "UPDATE fences SET last = last", []).map(drop)
 }
 
+/// The columns of [`stored_command`].
+const COMMAND: &str = "position, key, body, state, sequence, supersedes";
+
 /// A row of the table of commands. The problem names its number alone: the parser's own words may quote the
 /// command, and errors are logged.
 fn stored_command(row: &Row<'_>) -> rusqlite::Result<Result<StoredCommand, Error>> {
     let (position, key): (i64, String) = (row.get(0)?, row.get(1)?);
     let (body, state): (String, String) = (row.get(2)?, row.get(3)?);
-    let sequence: Option<i64> = row.get(4)?;
+    let (sequence, supersedes): (Option<i64>, Option<String>) = (row.get(4)?, row.get(5)?);
     let command = || {
         let key = IdempotencyKey::new(key).ok()?;
         let state = serde_json::from_str(&state).ok()?;
         let acknowledgement = Acknowledgement { key, state, sequence: sequence.map(unsigned) };
         let body = serde_json::from_str(&body).ok()?;
-        Some(StoredCommand { position: unsigned(position), body, acknowledgement })
+        let supersedes = supersedes.map(|it| serde_json::from_str(&it)).transpose().ok()?;
+        Some(StoredCommand { position: unsigned(position), body, acknowledgement, supersedes })
     };
     Ok(command().ok_or_else(|| Error::Failed(format!("command {position} cannot be read"))))
 }

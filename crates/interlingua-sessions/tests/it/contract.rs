@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use interlingua_sessions::{
-    CommandState, CommandUpdate, Commit, Durability, Error, Filter, MemoryStore, Patch,
+    CommandState, CommandUpdate, Commit, Durability, Error, Filter, MemoryStore, Patch, Queued,
     SessionRecord, SqliteStore, State, Store, Waiting,
 };
 use serde_json::json;
@@ -296,6 +296,34 @@ for_every_store!(a_command_is_acknowledged_in_the_same_way_every_time(store, han
     store.commit(&session, fence, update(refused, None)).await.unwrap();
     let (seen, new) = store.submit(&session, key("k"), prompt).await.unwrap();
     assert_eq!((seen.state, seen.sequence, new), (CommandState::Delivered, Some(3), false));
+});
+
+// Whoever takes a queued prompt again must find what was decided when it was queued, and not decide it anew.
+for_every_store!(a_command_is_queued_once(store, hands) {
+    let (session, fence) = owned(&*store, "queued", &hands).await;
+    for name in ["decided", "undecided"] {
+        store.submit(&session, key(name), json!({"type": "prompt", "text": name})).await.unwrap();
+    }
+    let queue = |requests: &[&str]| {
+        let supersedes = requests.iter().map(|it| (*it).to_owned()).collect();
+        let queued = vec![Queued { key: key("decided"), supersedes }];
+        Commit { queued, ..Commit::default() }
+    };
+    let supersedes = async || -> Vec<Option<Vec<String>>> {
+        let open = store.open_commands(&session).await.unwrap();
+        open.into_iter().map(|it| it.supersedes).collect()
+    };
+    assert_eq!(supersedes().await, [None, None]);
+    store.commit(&session, fence, queue(&["r1", "r2"])).await.unwrap();
+    let expected = [Some(vec!["r1".to_owned(), "r2".to_owned()]), None];
+    assert_eq!(supersedes().await, expected);
+    // It is the first decision that counts, also after the command was about to be delivered.
+    store.commit(&session, fence, queue(&[])).await.unwrap();
+    for state in [CommandState::Delivering, CommandState::Accepted] {
+        let commands = vec![CommandUpdate { key: key("decided"), state, sequence: None }];
+        store.commit(&session, fence, Commit { commands, ..Commit::default() }).await.unwrap();
+    }
+    assert_eq!(supersedes().await, expected);
 });
 
 for_every_store!(a_command_is_withdrawn_until_it_begins(store, hands) {

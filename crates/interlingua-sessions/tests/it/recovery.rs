@@ -9,8 +9,8 @@ use interlingua::event::{Event, HostState, Outcome, TurnStarted};
 use interlingua::json::{Json, Text};
 use interlingua_sessions::host::{Command, HostLimits, Received, WhilePending};
 use interlingua_sessions::{
-    CommandState, CommandUpdate, Commit, Host, IdempotencyKey, MemoryStore, Patch, SessionId,
-    SessionRecord, State, Store,
+    CommandState, CommandUpdate, Commit, Host, IdempotencyKey, MemoryStore, Patch, Queued,
+    SessionId, SessionRecord, State, Store,
 };
 use serde_json::json;
 
@@ -38,7 +38,10 @@ async fn killed(
     let fence = store.claim(&id).await.unwrap();
     let commands = vec![CommandUpdate { key: key("once"), state, sequence }];
     let patch = Patch { state: Some(State::Working), ..Patch::default() };
-    store.commit(&id, fence, Commit { entries, patch, commands }).await.unwrap();
+    store
+        .commit(&id, fence, Commit { entries, patch, commands, ..Commit::default() })
+        .await
+        .unwrap();
     id
 }
 
@@ -109,6 +112,34 @@ async fn a_prompt_that_was_joining_a_turn_is_not_sent_again() {
         assert_eq!(outcomes(&log), [Outcome::Failed, Outcome::Completed], "{received:?}");
         assert_eq!((fixture.scripts.times("once"), fixture.scripts.times("another")), (0, 1));
     }
+}
+
+/// With the prompt that was on its way, more wait than may be queued. All were accepted, so none is refused.
+#[tokio::test]
+async fn accepted_prompts_are_taken_again_however_many_they_are() {
+    let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(Received::No));
+    let id = killed(&store, prompt("once"), [intent(&key("once"))]).await;
+    let names: Vec<_> = (0..100).map(|number| format!("k{number}")).collect();
+    let body = serde_json::to_value(prompt("more")).unwrap();
+    for name in &names {
+        store.submit(&id, key(name), body.clone()).await.unwrap();
+    }
+    let queued = names.iter().map(|name| Queued { key: key(name), supersedes: Vec::new() });
+    let fence = store.claim(&id).await.unwrap();
+    let commit = Commit { queued: queued.collect(), ..Commit::default() };
+    store.commit(&id, fence, commit).await.unwrap();
+    // No agent is started, so that all of them wait.
+    let limits = HostLimits { live: 0, ..HostLimits::default() };
+    let host = Host::open(store.clone(), scripts.clone(), limits).await.unwrap();
+    let fixture = Fixture { host, store, scripts };
+    for name in names.iter().map(String::as_str).chain(["once"]) {
+        let text = if name == "once" { name } else { "more" };
+        let state = fixture.send(&id, name, prompt(text)).await.state;
+        assert_eq!(state, CommandState::Accepted, "{name}");
+    }
+    let refused = fixture.send(&id, "new", prompt("more")).await.state;
+    assert!(matches!(refused, CommandState::Refused { .. }), "{refused:?}");
+    within(fixture.host.shutdown()).await;
 }
 
 /// The agent had begun a turn by itself between the intent and the end of the host. It does not show

@@ -107,7 +107,7 @@ impl Owner {
     }
 
     /// Stores a change with what became of commands in the end, and answers those who wait for them.
-    async fn end_commands(
+    pub(super) async fn end_commands(
         &mut self,
         keys: Vec<IdempotencyKey>,
         state: &CommandState,

@@ -1,18 +1,19 @@
 //! What each command does, and who learns what became of it.
 
 use interlingua_agents::permission::Decision;
-use interlingua_agents::{CallOutcome, Prompt, Refused};
+use interlingua_agents::{Prompt, Refused};
 
 use super::{Live, Owner};
 use crate::host::client_calls;
 use crate::host::command::{Command, Reaction, WhilePending};
 use crate::host::delivery::{QueuedPrompt, Turn};
 use crate::{
-    Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, State, Waiting,
+    Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, Queued,
+    State, Waiting,
 };
 
 /// What the agent learns of a request that a new prompt supersedes.
-const SUPERSEDED: &str = "the user sent a new prompt instead of an answer";
+pub(super) const SUPERSEDED: &str = "the user sent a new prompt instead of an answer";
 
 /// The number of prompts that may wait in a session.
 const MAX_QUEUED: usize = 100;
@@ -31,9 +32,12 @@ impl Owner {
             self.taken = command.position + 1;
             let key = command.acknowledgement.key.clone();
             self.open.insert(key.clone(), command.acknowledgement);
-            match serde_json::from_value::<Command>(command.body) {
-                Ok(command) => self.execute(key, command).await?,
-                Err(problem) => {
+            match (serde_json::from_value(command.body), command.supersedes) {
+                (Ok(Command::Prompt { text, .. }), Some(supersedes)) => {
+                    self.queue_again(QueuedPrompt::new(key, text), &supersedes).await?;
+                }
+                (Ok(command), _) => self.execute(key, command).await?,
+                (Err(problem), _) => {
                     let reason = format!("this is not a command: {problem}");
                     self.settle(key, CommandState::Refused { reason }).await?;
                 }
@@ -90,31 +94,58 @@ impl Owner {
             let reason = format!("{MAX_QUEUED} prompts wait already: send it again later");
             return self.settle(key, CommandState::Refused { reason }).await;
         }
-        let mut prompt = QueuedPrompt::new(key.clone(), text);
-        if !self.observed.waiting.is_empty() {
-            match while_pending {
-                WhilePending::Queue => {}
-                WhilePending::Supersede if self.awaits_late_answers() => {
-                    let outcome = CallOutcome::Denied(SUPERSEDED.to_owned());
-                    prompt.results = self.end_late_calls(&outcome).await?;
-                }
-                WhilePending::Supersede => self.supersede().await,
-                WhilePending::Reject => {
-                    let reason = "the session waits for an answer: give it, or send the prompt with \
-                                  `whilePending` set to `queue` or `supersede`";
-                    let state = CommandState::Refused { reason: reason.to_owned() };
-                    return self.settle(key, state).await;
-                }
+        let supersedes = match while_pending {
+            WhilePending::Reject if !self.observed.waiting.is_empty() => {
+                let reason = "the session waits for an answer: give it, or send the prompt with \
+                              `whilePending` set to `queue` or `supersede`";
+                return self.settle(key, refused_as(reason)).await;
             }
+            WhilePending::Supersede => self.pending_requests(),
+            WhilePending::Queue | WhilePending::Reject => Vec::new(),
+        };
+        self.prompts.push_back(QueuedPrompt::new(key.clone(), text));
+        let is_late = self.awaits_late_answers();
+        let refused = if is_late { self.supersede_late(&supersedes) } else { Vec::new() };
+        // From here on, the prompt is neither refused, nor does it supersede what waits later.
+        let queued = vec![Queued { key, supersedes: supersedes.clone() }];
+        let patch = Patch { state: self.changed_state(), ..Patch::default() };
+        self.end_superseded(refused, Commit { patch, queued, ..Commit::default() }).await?;
+        if !is_late {
+            self.supersede_live(&supersedes).await;
         }
-        self.prompts.push_back(prompt);
-        self.store_state().await
+        Ok(())
     }
 
-    /// Answers everything that waits as superseded.
-    async fn supersede(&mut self) {
+    /// Queues a prompt that was queued by an earlier owner of the session.
+    async fn queue_again(
+        &mut self,
+        prompt: QueuedPrompt,
+        supersedes: &[String],
+    ) -> Result<(), Error> {
+        self.prompts.push_back(prompt);
+        let refused = self.supersede_late(supersedes);
+        let patch = Patch { state: self.changed_state(), ..Patch::default() };
+        if refused.is_empty() && patch.is_empty() {
+            return Ok(());
+        }
+        self.end_superseded(refused, Commit { patch, ..Commit::default() }).await
+    }
+
+    /// Stores that a prompt is queued, and that the answers are refused which it supersedes.
+    async fn end_superseded(
+        &mut self,
+        refused: Vec<IdempotencyKey>,
+        commit: Commit,
+    ) -> Result<(), Error> {
+        let (state, sequence) = (refused_as(SUPERSEDED), Some(self.next));
+        self.end_commands(refused, &state, sequence, commit).await
+    }
+
+    /// Answers requests of a live agent as superseded.
+    async fn supersede_live(&mut self, requests: &[String]) {
         let Some(live) = &self.agent else { return };
-        for waiting in &self.observed.waiting {
+        let waiting = self.observed.waiting.iter();
+        for waiting in waiting.filter(|it| requests.iter().any(|id| id == it.request())) {
             // What has been answered in the meantime does not matter.
             let _ = match waiting {
                 Waiting::Decision { request } => {
@@ -205,6 +236,11 @@ impl Owner {
             let _ = waiter.send(Ok(acknowledgement.clone()));
         }
     }
+}
+
+/// What became of a command that is refused for this reason.
+pub(super) fn refused_as(reason: &str) -> CommandState {
+    CommandState::Refused { reason: reason.to_owned() }
 }
 
 /// What became of a command that the agent was given.
