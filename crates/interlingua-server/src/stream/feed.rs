@@ -151,11 +151,6 @@ impl Feed {
     }
 
     /// An offset that the log has not reached belongs to another session.
-    pub(crate) async fn check_position(&mut self) -> Result<(), ApiError> {
-        let page = self.feeds.store.read(&self.record.id, u64::MAX, 0).await?;
-        self.check_against(page.tail)
-    }
-
     fn check_against(&self, tail: Tail) -> Result<(), ApiError> {
         if self.position <= tail.next {
             return Ok(());

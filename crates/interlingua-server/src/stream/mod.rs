@@ -100,8 +100,9 @@ pub(crate) async fn read(
         None => catch_up(&app, &headers, &query, &mut feed).await,
         Some(Live::LongPoll) => long_poll(&app, &headers, &query, &mut feed).await,
         Some(Live::Sse) => {
-            feed.check_position().await?;
-            Ok(sse::response(&app, &query, feed))
+            // Its error is the answer. Behind the status, the stream could only break off.
+            let first = feed.read(app.settings.streams.event_bytes).await?;
+            Ok(sse::response(&app, &query, feed, first))
         }
     }
 }
