@@ -146,7 +146,9 @@ impl Feed {
 
     /// Continues at the end.
     pub(crate) async fn skip_to_end(&mut self) -> Result<(), ApiError> {
-        self.position = self.end().await?.0;
+        let (end, closed) = self.end().await?;
+        // What a dialect writes at the end of a stream is a part of what is skipped.
+        (self.position, self.ended) = (end, closed && !self.passes_lines());
         Ok(())
     }
 
