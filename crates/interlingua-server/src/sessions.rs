@@ -16,6 +16,13 @@ pub trait Sessions: Send + Sync {
     /// same session.
     fn create(&self, request: NewSession) -> Answer<'_, SessionRecord>;
 
+    /// The session that a request of this owner with this key has created.
+    fn created<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<SessionRecord>>;
+
     /// Sends a command to a session.
     fn command<'a>(
         &'a self,
@@ -34,6 +41,14 @@ pub trait Sessions: Send + Sync {
 impl Sessions for Host {
     fn create(&self, request: NewSession) -> Answer<'_, SessionRecord> {
         Box::pin(Host::create(self, request))
+    }
+
+    fn created<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<SessionRecord>> {
+        Box::pin(Host::created(self, owner, key))
     }
 
     fn command<'a>(

@@ -273,6 +273,17 @@ impl Store for MemoryStore {
         }))
     }
 
+    fn acknowledged<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<Acknowledgement>> {
+        ready(self.with(id, |session, _| {
+            let known = session.keys.get(key).and_then(|at| session.commands.get(*at));
+            Ok(known.map(|known| known.acknowledgement.clone()))
+        }))
+    }
+
     fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool> {
         ready(self.with(id, |session, _| {
             let known = session.keys.get(key).and_then(|at| session.commands.get(*at));

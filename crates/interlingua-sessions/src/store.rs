@@ -123,6 +123,13 @@ pub trait Store: Send + Sync {
         body: Value,
     ) -> Answer<'a, (Acknowledgement, bool)>;
 
+    /// What became of a command that was submitted; `None` if there is none with this key.
+    fn acknowledged<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<Acknowledgement>>;
+
     /// Removes a command that was stored and has not begun. Returns whether there was one.
     fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool>;
 

@@ -175,25 +175,18 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     access.require_many_sessions()?;
     let key = idempotency_key(&headers)?;
-    let request: CreateSession = body::json(&headers, body, &app.settings.limits).await?;
+    let (request, sent): (CreateSession, Value) =
+        body::json_as_sent(&headers, body, &app.settings.limits).await?;
     request.prompt.as_deref().map_or(Ok(()), check_prompt)?;
-    let allowed = &app.settings.allowed;
-    allowed.check_agent(&request.agent)?;
-    let metadata = serde_json::to_vec(&request.metadata).unwrap_or_default();
-    if metadata.len() > app.settings.limits.metadata_bytes {
-        let limit = app.settings.limits.metadata_bytes;
-        let message =
-            format!("`metadata` has at most {limit} bytes: store what is larger elsewhere");
-        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", message));
-    }
-    let earlier = match &request.continue_from {
-        Some(id) => Some(app.session(&access, id).await?),
+    let known = match &key {
+        Some(key) => app.sessions.created(access.owner(), key).await?,
         None => None,
     };
-    let inherited = earlier.as_ref().and_then(|earlier| earlier.mode.as_deref());
-    allowed.check_mode(request.permission_mode.as_deref().or(inherited))?;
-    let inherited = earlier.as_ref().and_then(|earlier| earlier.folder.as_deref());
-    let folder = resolve_folder(request.cwd.as_deref().or(inherited), &allowed.folders).await?;
+    // A session that exists was permitted when it was created, perhaps by other settings.
+    let folder = match known {
+        Some(known) => known.folder,
+        None => permitted_folder(&app, &access, &request).await?,
+    };
     let record = app
         .sessions
         .create(NewSession {
@@ -205,9 +198,10 @@ pub(crate) async fn create(
             mode: request.permission_mode,
             metadata: request.metadata,
             tools: request.tools.0,
-            continues: earlier.map(|earlier| earlier.id),
+            continues: request.continue_from.map(SessionId::new).transpose()?,
             owner: access.owner().map(str::to_owned),
             ttl: app.settings.session_ttl,
+            request: Some(sent),
         })
         .await?;
     let location = HeaderValue::try_from(format!("/v1/sessions/{}", record.id));
@@ -216,6 +210,31 @@ pub(crate) async fn create(
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
+}
+
+/// Checks what a request for a new session asks for, and returns the folder of the session.
+async fn permitted_folder(
+    app: &App,
+    access: &Access,
+    request: &CreateSession,
+) -> Result<Option<String>, ApiError> {
+    let allowed = &app.settings.allowed;
+    allowed.check_agent(&request.agent)?;
+    let metadata = serde_json::to_vec(&request.metadata).unwrap_or_default();
+    if metadata.len() > app.settings.limits.metadata_bytes {
+        let limit = app.settings.limits.metadata_bytes;
+        let message =
+            format!("`metadata` has at most {limit} bytes: store what is larger elsewhere");
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", message));
+    }
+    let earlier = match &request.continue_from {
+        Some(id) => Some(app.session(access, id).await?),
+        None => None,
+    };
+    let inherited = earlier.as_ref().and_then(|earlier| earlier.mode.as_deref());
+    allowed.check_mode(request.permission_mode.as_deref().or(inherited))?;
+    let inherited = earlier.as_ref().and_then(|earlier| earlier.folder.as_deref());
+    resolve_folder(request.cwd.as_deref().or(inherited), &allowed.folders).await
 }
 
 /// Lists sessions, the ones that were used last first.

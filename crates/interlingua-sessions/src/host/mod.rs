@@ -113,13 +113,19 @@ pub struct NewSession {
     pub owner: Option<String>,
     /// How long it is kept after its last use, if that differs from the host's limit.
     pub ttl: Option<Duration>,
+    /// The request as its sender wrote it, if something here is added by settings, which may be others when
+    /// it is sent again. With the same key, it has to be the same.
+    pub request: Option<Value>,
 }
 
 impl NewSession {
     /// Identifies the request, so that the same key with another request is noticed.
     fn fingerprint(&self) -> String {
+        if let Some(request) = &self.request {
+            return SessionId::derived(&["request", &request.to_string()]).to_string();
+        }
         let Self { agent, prompt, key: _, folder, model, mode, metadata, .. } = self;
-        let Self { tools, continues, owner, ttl, .. } = self;
+        let Self { tools, continues, owner, ttl, request: _, .. } = self;
         let tools = serde_json::to_string(tools).ok().filter(|_| !tools.is_empty());
         let ttl = ttl.map(|ttl| ttl.as_millis().to_string());
         let metadata = Value::Object(metadata.clone()).to_string();
@@ -247,9 +253,17 @@ impl Host {
         let request = new.fingerprint();
         let now = system_clock()();
         let id = match &new.key {
-            Some(key) => SessionId::derived(&[new.owner.as_deref().unwrap_or(""), key.as_str()]),
+            Some(key) => id_of(new.owner.as_deref(), key),
             None => SessionId::random()?,
         };
+        // What has changed since then does not matter to a request that is sent again.
+        if let Some(key) = &new.key
+            && let Some(known) = self.shared.store.load(&id).await?
+        {
+            let known = of_request(known, &request, key)?;
+            self.begin(&id, new.continues, new.prompt, new.key).await?;
+            return Ok(known);
+        }
         let mut record = SessionRecord::new(id, new.agent, now);
         let ttl = new.ttl.or(self.shared.limits.ttl);
         record.ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
@@ -258,14 +272,19 @@ impl Host {
         record.id_seed = random_seed()?;
         record.title = new.prompt.as_deref().map(crate::record::title);
         record.state = if new.prompt.is_some() { State::Starting } else { State::Idle };
-        record.host.insert(REQUEST.to_owned(), request.into());
+        record.host.insert(REQUEST.to_owned(), request.clone().into());
         if let Some(earlier) = &new.continues {
             self.continue_from(&mut record, earlier).await?;
         }
         self.shared.launcher.check(&record).map_err(Error::NotLaunched)?;
         let is_new = match self.shared.store.create(record.clone()).await {
             Err(Error::Exists(id)) => {
-                record = self.created_before(&id, &record, &new.key).await?;
+                let known = self.shared.store.load(&id).await?;
+                let known = known.ok_or_else(|| Error::NotFound(id.clone()))?;
+                record = match &new.key {
+                    Some(key) => of_request(known, &request, key)?,
+                    None => known,
+                };
                 false
             }
             created => created.map(|()| true)?,
@@ -291,7 +310,11 @@ impl Host {
     ) -> Result<(), Error> {
         if let Some(earlier) = continues {
             let patch = Patch { continued_by: Some(id.clone()), ..Patch::default() };
-            self.shared.store.update(&earlier, patch).await?;
+            match self.shared.store.update(&earlier, patch).await {
+                // It may have been deleted since the request was sent for the first time.
+                Err(Error::NotFound(_)) => {}
+                updated => drop(updated?),
+            }
         }
         if let Some(text) = prompt {
             let key = key.map_or_else(|| IdempotencyKey::new(FIRST_PROMPT), Ok)?;
@@ -300,22 +323,13 @@ impl Host {
         Ok(())
     }
 
-    /// The session that an earlier request with the same key has created.
-    async fn created_before(
+    /// The session that a request with this key has created.
+    pub async fn created(
         &self,
-        id: &SessionId,
-        new: &SessionRecord,
-        key: &Option<IdempotencyKey>,
-    ) -> Result<SessionRecord, Error> {
-        let found = self.shared.store.load(id).await?;
-        let known = found.ok_or_else(|| Error::NotFound(id.clone()))?;
-        let request = |record: &SessionRecord| record.host.get(REQUEST).cloned();
-        match key {
-            Some(key) if request(&known) != request(new) => {
-                Err(Error::KeyReused(key.as_str().to_owned()))
-            }
-            _ => Ok(known),
-        }
+        owner: Option<&str>,
+        key: &IdempotencyKey,
+    ) -> Result<Option<SessionRecord>, Error> {
+        self.shared.store.load(&id_of(owner, key)).await
     }
 
     /// Takes over what a closed session knows.
@@ -491,6 +505,23 @@ impl Shared {
         if let Some((_, id)) = longest {
             self.wake_owner(&id, Wake::MakeRoom);
         }
+    }
+}
+
+/// The id of the session that a request with this key creates.
+fn id_of(owner: Option<&str>, key: &IdempotencyKey) -> SessionId {
+    SessionId::derived(&[owner.unwrap_or(""), key.as_str()])
+}
+
+/// The session that was created with a key, if it was by the same request.
+fn of_request(
+    known: SessionRecord,
+    request: &str,
+    key: &IdempotencyKey,
+) -> Result<SessionRecord, Error> {
+    match known.host.get(REQUEST).and_then(Value::as_str) == Some(request) {
+        true => Ok(known),
+        false => Err(Error::KeyReused(key.as_str().to_owned())),
     }
 }
 

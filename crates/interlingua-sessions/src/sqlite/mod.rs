@@ -346,6 +346,14 @@ impl Store for SqliteStore {
         })
     }
 
+    fn acknowledged<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<Acknowledgement>> {
+        self.query(|connection, now| operations::acknowledged(connection, id, key, now))
+    }
+
     fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool> {
         let (id, key) = (id.clone(), key.clone());
         self.change(move |connection, now| {

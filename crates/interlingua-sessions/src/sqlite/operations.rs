@@ -296,6 +296,17 @@ pub(super) fn submit(
     Ok((Acknowledgement { key, state, sequence: None }, Some(tail)))
 }
 
+pub(super) fn acknowledged(
+    connection: &Connection,
+    id: &SessionId,
+    key: &IdempotencyKey,
+    now: u64,
+) -> Result<Option<Acknowledgement>, Error> {
+    let found = existing(connection, id, now)?;
+    let known = command(connection, found.number, key)?;
+    Ok(known.map(|known| known.acknowledgement))
+}
+
 /// Removes a command that has not begun. Returns whether there was one.
 pub(super) fn withdraw(
     connection: &Connection,

@@ -295,7 +295,12 @@ for_every_store!(a_command_is_acknowledged_in_the_same_way_every_time(store, han
     let refused = CommandState::Refused { reason: "late".to_owned() };
     store.commit(&session, fence, update(refused, None)).await.unwrap();
     let (seen, new) = store.submit(&session, key("k"), prompt).await.unwrap();
-    assert_eq!((seen.state, seen.sequence, new), (CommandState::Delivered, Some(3), false));
+    assert_eq!((&seen.state, seen.sequence, new), (&CommandState::Delivered, Some(3), false));
+    // It can be looked up without its content.
+    assert_eq!(store.acknowledged(&session, &key("k")).await, Ok(Some(seen)));
+    assert_eq!(store.acknowledged(&session, &key("other")).await, Ok(None));
+    let absent = store.acknowledged(&id("none"), &key("k")).await;
+    assert_eq!(absent, Err(Error::NotFound(id("none"))));
 });
 
 // Whoever takes a queued prompt again must find what was decided when it was queued, and not decide it anew.

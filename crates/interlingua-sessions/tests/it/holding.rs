@@ -223,6 +223,14 @@ impl Store for Raced {
         }
     }
 
+    fn acknowledged<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<Acknowledgement>> {
+        self.store.acknowledged(id, key)
+    }
+
     fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool> {
         self.store.withdraw(id, key)
     }

@@ -33,6 +33,14 @@ impl Sessions for Noting {
         self.stored.create(request)
     }
 
+    fn created<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        key: &'a IdempotencyKey,
+    ) -> Future<'a, Option<SessionRecord>> {
+        self.stored.created(owner, key)
+    }
+
     fn command<'a>(
         &'a self,
         id: &'a SessionId,
