@@ -296,6 +296,17 @@ impl Owner {
         Ok(())
     }
 
+    /// Stores what the agent has emitted before an entry: whoever learns its number can read from there.
+    async fn append_until(&mut self, entry: u64) -> Result<(), Error> {
+        while self.next < entry
+            && let Some(live) = &mut self.agent
+            && let Some(batch) = live.entries.next().await
+        {
+            self.append(batch).await?;
+        }
+        Ok(())
+    }
+
     /// Stores what an agent still emits that takes no more prompts.
     async fn store_batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let mut changes = Changes::default();

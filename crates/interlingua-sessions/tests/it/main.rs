@@ -1,6 +1,7 @@
 //! The stores of sessions, with one suite of tests for all of them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+mod acknowledging;
 mod contract;
 mod holding;
 mod host;

@@ -73,6 +73,9 @@ impl Owner {
             command => {
                 self.mark(&key, CommandState::Delivering, None).await?;
                 let answer = self.act(command).await;
+                if let Ok(at) = answer {
+                    self.append_until(at).await?;
+                }
                 let at = answer.as_ref().ok().copied();
                 self.settle_at(key, settled(answer.map(drop)), at).await
             }
