@@ -229,8 +229,12 @@ async fn the_agent_is_started_when_all_calls_are_answered() {
 async fn an_interrupt_ends_the_calls_that_wait() {
     let (fixture, id) = lost(&["c1", "c2"]).await;
     fixture.send(&id, "a", answer("c1", "blue")).await;
-    assert_eq!(fixture.send(&id, "stop", Command::Interrupt).await.state, CommandState::Delivered);
+    let interrupted = fixture.send(&id, "stop", Command::Interrupt).await;
+    assert_eq!(interrupted.state, CommandState::Delivered);
     let log = fixture.until_turns(&id, 2).await;
+    // It took effect with the turn that ends the calls, and not after its end.
+    let at = kinds(&log).iter().rposition(|kind| *kind == "turn_started").unwrap();
+    assert_eq!(interrupted.sequence, Some(at as u64));
     assert_eq!(outcomes(&log), [Outcome::WaitingForClient, Outcome::Cancelled]);
     let cancelled = |call| ended(call, ToolStatus::Cancelled);
     assert_eq!(ends(&log), [cancelled("c2"), cancelled("c1")]);

@@ -174,12 +174,17 @@ async fn a_turn_of_the_agents_own_is_no_receipt() {
 async fn a_prompt_that_joined_a_turn_ends_with_it() {
     let fixture = Fixture::new().await;
     let id = fixture.create("wait").await;
-    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    let before = fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    let first = kinds(&before).iter().position(|kind| *kind == "block").unwrap() as u64;
     let while_pending = WhilePending::default();
     let joins = Command::Prompt { text: "wait for more".to_owned(), while_pending, joins: true };
     let joined = fixture.send(&id, "join", joins.clone()).await;
     assert_eq!(joined.state, CommandState::Delivered);
-    fixture.until(&id, |log| texts(log).len() == 2).await;
+    let before = fixture.until(&id, |log| texts(log).len() == 2).await;
+    // It took effect behind what the agent had printed, and before what it then printed.
+    let second = kinds(&before).iter().rposition(|kind| *kind == "block").unwrap() as u64;
+    let at = joined.sequence.unwrap();
+    assert!(first < at && at <= second, "{first} < {at} <= {second}");
     within(fixture.host.shutdown()).await;
     assert_eq!(outcomes(&log(&*fixture.store, &id).await), [Outcome::Cancelled]);
     let limits = HostLimits::default();

@@ -114,7 +114,7 @@ impl Owner {
         sequence: Option<u64>,
         mut commit: Commit,
     ) -> Result<(), Error> {
-        commit.commands = updates(&keys, state, sequence).collect();
+        commit.commands.extend(updates(&keys, state, sequence));
         self.commit(commit).await?;
         for key in keys {
             self.answered(key, state.clone(), sequence);

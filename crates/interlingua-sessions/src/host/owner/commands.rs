@@ -1,7 +1,7 @@
 //! What each command does, and who learns what became of it.
 
+use interlingua_agents::Refused;
 use interlingua_agents::permission::Decision;
-use interlingua_agents::{Prompt, Refused};
 
 use super::{Live, Owner};
 use crate::host::client_calls;
@@ -61,10 +61,10 @@ impl Owner {
             Command::Prompt { text, joins: true, .. } if self.observed.turn == Turn::Running => {
                 self.mark(&key, CommandState::Delivering, None).await?;
                 let joined = match &self.agent {
-                    Some(live) => live.handle.prompt(Prompt::joining(text)).await,
+                    Some(live) => live.handle.join(text).await,
                     None => Err(Refused::NoTurn),
                 };
-                self.settle(key, settled(joined)).await
+                self.settle_answered(key, joined).await
             }
             Command::Prompt { text, while_pending, .. } => {
                 self.queue(key, text, while_pending).await
@@ -73,11 +73,7 @@ impl Owner {
             command => {
                 self.mark(&key, CommandState::Delivering, None).await?;
                 let answer = self.act(command).await;
-                if let Ok(at) = answer {
-                    self.append_until(at).await?;
-                }
-                let at = answer.as_ref().ok().copied();
-                self.settle_at(key, settled(answer.map(drop)), at).await
+                self.settle_answered(key, answer).await
             }
         }
     }
@@ -207,19 +203,32 @@ impl Owner {
         key: IdempotencyKey,
         state: CommandState,
     ) -> Result<(), Error> {
-        self.settle_at(key, state, None).await
+        self.settle_at(key, state, self.next).await
     }
 
-    /// The same for a command that took effect at an entry, instead of at the end of the log.
+    /// The same for a command that the agent was given, which took effect at an entry or was refused.
+    async fn settle_answered(
+        &mut self,
+        key: IdempotencyKey,
+        answer: Result<u64, Refused>,
+    ) -> Result<(), Error> {
+        match answer {
+            Ok(at) => {
+                self.append_until(at).await?;
+                self.settle_at(key, CommandState::Delivered, at).await
+            }
+            Err(refused) => self.settle(key, refused_as(&refused.to_string())).await,
+        }
+    }
+
     async fn settle_at(
         &mut self,
         key: IdempotencyKey,
         state: CommandState,
-        at: Option<u64>,
+        at: u64,
     ) -> Result<(), Error> {
-        let sequence = Some(at.unwrap_or(self.next));
-        self.mark(&key, state.clone(), sequence).await?;
-        self.answered(key, state, sequence);
+        self.mark(&key, state.clone(), Some(at)).await?;
+        self.answered(key, state, Some(at));
         Ok(())
     }
 
@@ -244,12 +253,4 @@ impl Owner {
 /// What became of a command that is refused for this reason.
 pub(super) fn refused_as(reason: &str) -> CommandState {
     CommandState::Refused { reason: reason.to_owned() }
-}
-
-/// What became of a command that the agent was given.
-fn settled(answer: Result<(), Refused>) -> CommandState {
-    match answer {
-        Ok(()) => CommandState::Delivered,
-        Err(refused) => CommandState::Refused { reason: refused.to_string() },
-    }
 }

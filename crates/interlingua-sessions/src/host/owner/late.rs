@@ -6,7 +6,7 @@ use interlingua_agents::{CallOutcome, LateResult};
 use super::Owner;
 use super::commands::{SUPERSEDED, refused_as};
 use crate::host::delivery::{self, QueuedPrompt, Turn};
-use crate::{CommandState, Commit, Error, IdempotencyKey, Patch, Waiting, log};
+use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, Waiting, log};
 
 /// What an interrupted call ends with.
 const INTERRUPTED: &str = "the user interrupted the turn";
@@ -117,8 +117,13 @@ impl Owner {
         let events = delivery::turn_of(&results, Outcome::Cancelled, INTERRUPTED);
         let entries = self.emitted(stored.reader, events);
         let patch = Patch { state: Some(self.state()), ..Patch::default() };
-        let commit = Commit { entries, patch, ..Commit::default() };
-        self.end_commands(refused, &refused_as(INTERRUPTED), Some(self.next), commit).await?;
-        self.settle(key, CommandState::Delivered).await
+        // It takes effect with the first of the entries, in the same commit.
+        let (state, at) = (CommandState::Delivered, self.next);
+        let interrupt =
+            CommandUpdate { key: key.clone(), state: state.clone(), sequence: Some(at) };
+        let commit = Commit { entries, patch, commands: vec![interrupt], ..Commit::default() };
+        self.end_commands(refused, &refused_as(INTERRUPTED), Some(at), commit).await?;
+        self.answered(key, state, Some(at));
+        Ok(())
     }
 }
