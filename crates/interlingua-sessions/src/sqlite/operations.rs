@@ -186,7 +186,8 @@ pub(super) fn claim(
 ) -> Result<Fence, Error> {
     let found = existing(connection, id, now)?;
     found.check_holder(holder)?;
-    let follows_lost_owner = found.holder.is_some_and(|other| other != holder.name());
+    // Also an owner in this process may have failed while the agent of an earlier one was still ending.
+    let follows_lost_owner = found.holder.is_some();
     let next = "UPDATE fences SET last = last + 1 RETURNING last";
     let mut statement = connection.prepare_cached(next).map_err(failed)?;
     let fence: i64 = statement.query_row([], |row| row.get(0)).map_err(failed)?;

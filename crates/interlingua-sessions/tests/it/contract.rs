@@ -418,6 +418,11 @@ for_every_store!(an_owner_learns_that_the_one_before_was_lost(store, hands) {
     store.release(&session, first).await.unwrap();
     let second = store.claim(&session).await.unwrap();
     assert!(!second.follows_lost_owner());
+    // An owner in the same process failed without a release, because the agent before it may still be ending.
+    let third = store.claim(&session).await.unwrap();
+    assert!(third.follows_lost_owner());
+    store.release(&session, second).await.unwrap();
+    assert!(store.claim(&session).await.unwrap().follows_lost_owner(), "the release was stale");
     store.probe().await.unwrap();
 });
 
