@@ -11,3 +11,4 @@ mod recovery;
 mod sqlite;
 mod support;
 mod talker;
+mod unsteady;

@@ -2,12 +2,13 @@
 //! runs twice.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 
 use interlingua::Entry;
 use interlingua::event::{Event, HostState, Outcome, TurnStarted};
 use interlingua::json::{Json, Text};
-use interlingua_sessions::host::{Command, HostLimits, Received, WhilePending};
+use interlingua_sessions::host::{Command, HostLimits, NewSession, Received, WhilePending};
 use interlingua_sessions::{
     CommandState, CommandUpdate, Commit, Host, IdempotencyKey, MemoryStore, Patch, Queued,
     SessionId, SessionRecord, State, Store,
@@ -16,6 +17,7 @@ use serde_json::json;
 
 use crate::support::key;
 use crate::talker::{Fixture, Scripts, kinds, log, outcomes, prompt, texts, within};
+use crate::unsteady::Unsteady;
 
 /// A session with a command that its host was delivering when it was killed, after these events.
 async fn killed(
@@ -222,4 +224,31 @@ async fn a_prompt_that_was_only_announced_is_sent_by_the_next_host() {
     let log = fixture.until_turns(&id, 1).await;
     assert_eq!((outcomes(&log), texts(&log)), (vec![Outcome::Completed], vec!["hello".to_owned()]));
     assert_eq!(fixture.scripts.times("hello"), 1);
+}
+
+/// The store could not be read for a moment. Its error ended the agent in the middle of the turn, and what waited was
+/// taken up by nobody before the next command.
+#[tokio::test]
+async fn a_store_that_cannot_be_read_is_read_again() {
+    let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(Received::Unknown));
+    let unsteady = Arc::new(Unsteady::new(store.clone()));
+    let host = Host::open(unsteady.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
+    let fixture = Fixture { host, store, scripts };
+    let fails = || unsteady.failures.store(3, Ordering::SeqCst);
+    let failed = || unsteady.failures.load(Ordering::SeqCst) == 0;
+    // The log, when the agent is started.
+    let new = NewSession { agent: "talker".to_owned(), ..NewSession::default() };
+    let id = within(fixture.host.create(new)).await.unwrap().id;
+    fails();
+    fixture.send(&id, "first", prompt("wait")).await;
+    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    assert!(failed());
+    // The commands, while a turn is running.
+    fails();
+    assert_eq!(fixture.send(&id, "next", prompt("next")).await.state, CommandState::Accepted);
+    assert!(failed());
+    fixture.send(&id, "stop", Command::Interrupt).await;
+    let log = fixture.until_turns(&id, 2).await;
+    assert_eq!(outcomes(&log), [Outcome::Cancelled, Outcome::Completed]);
+    assert_eq!(fixture.scripts.launches.lock().unwrap().len(), 1);
 }

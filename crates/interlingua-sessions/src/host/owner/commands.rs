@@ -21,7 +21,7 @@ const MAX_QUEUED: usize = 100;
 impl Owner {
     /// Executes the commands that were stored since the last call.
     pub(super) async fn take_commands(&mut self) -> Result<(), Error> {
-        for command in self.shared.store.open_commands(&self.id).await? {
+        for command in self.open_commands().await? {
             // A session that was closed by one of them takes no more.
             if self.record.state == State::Ended {
                 break;

@@ -6,7 +6,7 @@ use interlingua_agents::{CallOutcome, LateResult};
 use super::Owner;
 use super::commands::{SUPERSEDED, refused_as};
 use crate::host::delivery::{self, QueuedPrompt, Turn};
-use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, Waiting, log};
+use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, Waiting};
 
 /// What an interrupted call ends with.
 const INTERRUPTED: &str = "the user interrupted the turn";
@@ -109,7 +109,7 @@ impl Owner {
     pub(super) async fn interrupt_late(&mut self, key: IdempotencyKey) -> Result<(), Error> {
         // Until it has ended, it numbers the entries.
         self.until_agent_ended().await?;
-        let stored = log::read(&*self.shared.store, &self.record, false).await?;
+        let stored = self.stored_log(&self.record, false).await?;
         let outcome = CallOutcome::Cancelled(INTERRUPTED.to_owned());
         let refused = self.end_late_calls(&outcome, |_| true);
         let results: Vec<_> =
