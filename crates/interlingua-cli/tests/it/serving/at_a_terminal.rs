@@ -155,6 +155,34 @@ done
     assert!(!environment.contains(TOKEN), "{environment}");
 }
 
+/// An agent may know the token all the same, from a file for example.
+#[test]
+fn the_token_is_redacted_where_an_agent_prints_it() {
+    let script = r#"#!/bin/sh
+while read -r line; do
+  case $line in *'"type":"user"'*) ;; *) continue;; esac
+  echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i"}'
+  echo '{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"the token is TOKEN."}]},"session_id":"s1","uuid":"u"}'
+  echo '{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s1","uuid":"r"}'
+done
+"#;
+    let mut desk = Desk::with_agent(&script.replace("TOKEN", TOKEN), "claude");
+    desk.start();
+    let id = desk.create("go", "k1");
+    let events = desk.until(&id, |events| outcomes(events).len() == 1);
+    let printed = Value::Array(events).to_string();
+    assert!(printed.contains("the token is [redacted]."), "{printed}");
+    desk.stop();
+    for file in std::fs::read_dir(desk.folder.path()).unwrap().map(Result::unwrap) {
+        let is_store = file.file_name().to_string_lossy().starts_with("sessions.db");
+        if is_store && file.file_type().unwrap().is_file() {
+            let stored = std::fs::read(file.path()).unwrap();
+            let found = stored.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes());
+            assert!(!found, "{}", file.path().display());
+        }
+    }
+}
+
 /// A page in a browser gets a token for one session.
 #[test]
 fn a_token_for_one_session_survives_a_restart() {
