@@ -137,6 +137,22 @@ fn a_server_has_the_limits_and_names_that_it_was_given() {
     assert_eq!(desk.session(&waits)["state"], "idle");
 }
 
+/// A session that names no mode has that of the configuration, which callers may not request.
+#[test]
+fn a_mode_of_the_configuration_has_to_be_permitted() {
+    let mut desk = Desk::prepared();
+    let config = desk.path("config.toml").display().to_string();
+    std::fs::write(&config, "mode = \"auto\"\n").unwrap();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--memory", "--config", &config];
+    let served = command(&arguments).env("INTERLINGUA_TOKEN", TOKEN).output().unwrap();
+    let problem = String::from_utf8_lossy(&served.stderr).into_owned();
+    assert_eq!(served.status.code(), Some(2), "{problem}");
+    assert!(problem.contains("--allow-mode auto") && problem.contains("config.toml"), "{problem}");
+    desk.arguments = ["--config", &config, "--allow-mode", "auto"].map(str::to_owned).to_vec();
+    desk.start();
+    assert_eq!(desk.request("GET", "/readyz", None, None).status, 200);
+}
+
 /// A desk whose server has a file of tokens, and no token in its environment.
 fn desk_with_tokens(lines: &str) -> Desk {
     let mut desk = Desk::prepared();
