@@ -44,7 +44,7 @@ pub use id::SessionId;
 pub use interlingua_agents::{ClientTool, ClientTools};
 pub use lines::Lines;
 pub use memory::MemoryStore;
-pub use record::{Filter, Patch, SessionRecord, State, Waiting};
+pub use record::{Filter, Patch, Place, SessionRecord, State, Waiting};
 pub use sqlite::{Durability, ServerLock, SessionRecorder, SqliteStore, import_session_files};
 pub use store::{Answer, Clock, Commit, Fence, Page, Store, Tail};
 

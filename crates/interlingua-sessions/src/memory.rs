@@ -156,11 +156,10 @@ impl Store for MemoryStore {
     fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>> {
         let now = (self.clock)();
         let sessions = self.lock();
-        let of_owner = |record: &&SessionRecord| {
-            !record.is_expired(now) && (filter.owner.is_none() || filter.owner == record.owner)
-        };
+        let is_listed =
+            |record: &&SessionRecord| !record.is_expired(now) && filter.contains(record);
         let records = sessions.sessions.values().map(|session| &session.record);
-        let mut found: Vec<_> = records.filter(of_owner).cloned().collect();
+        let mut found: Vec<_> = records.filter(is_listed).cloned().collect();
         drop(sessions);
         found.sort_by(|one, other| {
             other.used_at.cmp(&one.used_at).then_with(|| one.id.cmp(&other.id))

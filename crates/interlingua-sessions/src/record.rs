@@ -230,6 +230,29 @@ pub struct Filter {
     pub owner: Option<String>,
     /// At most this many, the ones that were used last.
     pub limit: Option<usize>,
+    /// Only those that follow this one in the list.
+    pub after: Option<Place>,
+}
+
+/// The place of a session in a list: when it was used last, and its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// When it was used last, in milliseconds since 1970.
+    pub used_at: u64,
+    /// The session.
+    pub id: SessionId,
+}
+
+impl Filter {
+    /// Whether a session is one of those that are listed, if there is no limit.
+    pub(crate) fn contains(&self, record: &SessionRecord) -> bool {
+        let follows = |place: &Place| {
+            record.used_at < place.used_at
+                || (record.used_at == place.used_at && record.id > place.id)
+        };
+        let is_own = self.owner.is_none() || self.owner == record.owner;
+        is_own && self.after.as_ref().is_none_or(follows)
+    }
 }
 
 #[cfg(test)]

@@ -91,11 +91,17 @@ impl Remote {
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Value>> {
-        let answer = self.send(self.request(Method::GET, "/v1/sessions?limit=1000")).await?;
-        let mut list: Value = answer.json()?;
-        match list.get_mut("sessions").map(Value::take) {
-            Some(Value::Array(sessions)) => Ok(sessions),
-            _ => bail!("this is not the list of sessions of an `interlingua serve`"),
+        let (mut all, mut path) = (Vec::new(), "/v1/sessions?limit=1000".to_owned());
+        loop {
+            let mut list: Value = self.send(self.request(Method::GET, &path)).await?.json()?;
+            match list.get_mut("sessions").map(Value::take) {
+                Some(Value::Array(sessions)) => all.extend(sessions),
+                _ => bail!("this is not the list of sessions of an `interlingua serve`"),
+            }
+            match list.get("next").and_then(Value::as_str) {
+                Some(next) => path = format!("/v1/sessions?limit=1000&after={next}"),
+                None => return Ok(all),
+            }
         }
     }
 

@@ -157,11 +157,18 @@ pub(super) fn list(
     now: u64,
 ) -> Result<Vec<SessionRecord>, Error> {
     let query = format!(
-        "SELECT {} FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY used_at DESC, id",
+        "SELECT {} FROM sessions WHERE (?1 IS NULL OR owner = ?1) AND used_at <= ?2 \
+         AND (used_at < ?2 OR id > ?3) ORDER BY used_at DESC, id",
         columns("least_next")
     );
     let mut statement = connection.prepare_cached(&query).map_err(failed)?;
-    let rows = statement.query_map([&filter.owner], |row| found(row, now)).map_err(failed)?;
+    // Without a place, the list begins before the newest session.
+    let (used_at, after) = match &filter.after {
+        Some(place) => (signed(place.used_at), place.id.as_str()),
+        None => (i64::MAX, ""),
+    };
+    let values = params![filter.owner, used_at, after];
+    let rows = statement.query_map(values, |row| found(row, now)).map_err(failed)?;
     let found = rows.filter_map(|row| row.map_err(failed).transpose());
     let records = found.map(|found| found.map(|found| found.record));
     records.take(filter.limit.unwrap_or(usize::MAX)).collect()

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use interlingua_sessions::{
-    CommandState, CommandUpdate, Commit, Durability, Error, Filter, MemoryStore, Patch, Queued,
-    SessionRecord, SqliteStore, State, Store, Waiting,
+    CommandState, CommandUpdate, Commit, Durability, Error, Filter, MemoryStore, Patch, Place,
+    Queued, SessionRecord, SqliteStore, State, Store, Waiting,
 };
 use serde_json::json;
 
@@ -94,6 +94,30 @@ for_every_store!(sessions_are_listed_by_their_last_use_and_owner(store, hands) {
     assert_eq!(names(store.list(&of_me).await.unwrap()), "db");
     let two = Filter { limit: Some(2), ..Filter::default() };
     assert_eq!(names(store.list(&two).await.unwrap()), "ad");
+});
+
+for_every_store!(a_list_goes_on_behind_a_session(store, hands) {
+    // Some were used at the same time, so that only their ids tell their places.
+    for name in ["a", "b", "c", "d", "e"] {
+        let owner = Some(if name == "c" { "you" } else { "me" }.to_owned());
+        store.create(SessionRecord { owner, ..record(name, &hands) }).await.unwrap();
+        if name == "b" {
+            hands.advance(10);
+        }
+    }
+    for (owner, expected) in [(None, "cdeab"), (Some("me".to_owned()), "deab")] {
+        for limit in 1..=5 {
+            let (mut listed, mut after) = (String::new(), None);
+            loop {
+                let filter = Filter { owner: owner.clone(), limit: Some(limit), after };
+                let page = store.list(&filter).await.unwrap();
+                listed.extend(page.iter().map(|record| record.id.as_str()));
+                let Some(last) = page.last() else { break };
+                after = Some(Place { used_at: last.used_at, id: last.id.clone() });
+            }
+            assert_eq!(listed, expected, "{limit}");
+        }
+    }
 });
 
 for_every_store!(a_session_that_rests_expires(store, hands) {

@@ -1,8 +1,11 @@
 //! `interlingua sessions --server`: lists, follows, continues and deletes the sessions of a server.
 
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 
 use super::desk::Desk;
+use super::following::{answer_all, answered};
 use super::script::said;
 use crate::http::TOKEN;
 use crate::log::{has, of_kind, outcomes};
@@ -44,6 +47,23 @@ fn sessions_of_a_server_are_listed_continued_and_deleted() {
     assert!(other.stderr.contains("no session \"nothing\""), "{}", other.stderr);
     succeeds(&desk, &["delete", &id]);
     assert_eq!(succeeds(&desk, &["list"]), "");
+}
+
+/// A server lists a part of its sessions at once, and the others were left out.
+#[test]
+fn all_sessions_of_a_server_are_listed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let mut command = command(&["sessions", "--server", &server, "--json"]);
+    let listing = command.env("INTERLINGUA_TOKEN", TOKEN).spawn().unwrap();
+    let part = |id: &str, next: Value| {
+        answered("200 OK", "", &json!({"sessions": [{"id": id}], "next": next}))
+    };
+    let requests =
+        answer_all(&listener, vec![part("one", json!("7-one")), part("two", Value::Null)]);
+    let listed = ran(listing.wait_with_output().unwrap());
+    assert_eq!((listed.code, &*listed.stdout), (Some(0), "{\"id\":\"one\"}\n{\"id\":\"two\"}\n"));
+    assert!(requests[1].contains("after=7-one"), "{requests:?}");
 }
 
 #[test]

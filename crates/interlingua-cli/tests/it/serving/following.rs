@@ -20,7 +20,7 @@ fn follower(address: &str, id: &str, to: &str) -> Child {
 }
 
 /// The answer to a request, or none if the connection breaks.
-fn answered(status: &str, headers: &str, body: &Value) -> Option<String> {
+pub(super) fn answered(status: &str, headers: &str, body: &Value) -> Option<String> {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let length = body.len();
     Some(format!(
@@ -29,7 +29,7 @@ fn answered(status: &str, headers: &str, body: &Value) -> Option<String> {
 }
 
 /// Answers one request after the other; returns the first line of each.
-fn answer_all(listener: &TcpListener, answers: Vec<Option<String>>) -> Vec<String> {
+pub(super) fn answer_all(listener: &TcpListener, answers: Vec<Option<String>>) -> Vec<String> {
     let answer = |answer: Option<String>| {
         let mut connection = listener.accept().unwrap().0;
         let lines = BufReader::new(connection.try_clone().unwrap()).lines();
