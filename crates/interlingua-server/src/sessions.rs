@@ -34,6 +34,9 @@ pub trait Sessions: Send + Sync {
     /// Ends a session and deletes it. Returns whether there was one.
     fn delete<'a>(&'a self, id: &'a SessionId) -> Answer<'a, bool>;
 
+    /// The number of live agents.
+    fn live_agents(&self) -> usize;
+
     /// The store of the sessions.
     fn store(&self) -> &Arc<dyn Store>;
 }
@@ -62,6 +65,10 @@ impl Sessions for Host {
 
     fn delete<'a>(&'a self, id: &'a SessionId) -> Answer<'a, bool> {
         Box::pin(Host::delete(self, id))
+    }
+
+    fn live_agents(&self) -> usize {
+        Host::live(self)
     }
 
     fn store(&self) -> &Arc<dyn Store> {

@@ -66,6 +66,11 @@ impl StoredCommand {
         Self { position, body, acknowledgement, supersedes: None }
     }
 
+    /// Whether it is a prompt that was queued, and that no agent was given yet.
+    pub(crate) fn waits_in_queue(&self) -> bool {
+        self.supersedes.is_some() && self.acknowledgement.state == CommandState::Accepted
+    }
+
     /// Whether it is the command with this content.
     pub(crate) fn is_for(&self, body: &Value) -> bool {
         self.body == *body || self.body == digest(body)

@@ -46,7 +46,7 @@ pub use lines::Lines;
 pub use memory::MemoryStore;
 pub use record::{Filter, Patch, Place, SessionRecord, State, Waiting};
 pub use sqlite::{Durability, ServerLock, SessionRecorder, SqliteStore, import_session_files};
-pub use store::{Answer, Clock, Commit, Fence, Page, Store, Tail};
+pub use store::{Answer, Clock, Commit, Counts, Fence, Page, Store, Tail};
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

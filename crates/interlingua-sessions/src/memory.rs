@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use crate::store::system_clock;
 use crate::wakes::Wakes;
 use crate::{
-    Acknowledgement, Answer, Clock, CommandState, Commit, Error, Fence, Filter, IdempotencyKey,
-    Page, Patch, SessionId, SessionRecord, State, Store, StoredCommand, Tail,
+    Acknowledgement, Answer, Clock, CommandState, Commit, Counts, Error, Fence, Filter,
+    IdempotencyKey, Page, Patch, SessionId, SessionRecord, State, Store, StoredCommand, Tail,
 };
 
 /// Keeps sessions in memory.
@@ -166,6 +166,20 @@ impl Store for MemoryStore {
         });
         found.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(found))
+    }
+
+    fn counts(&self) -> Answer<'_, Counts> {
+        let now = (self.clock)();
+        let mut counts = Counts::default();
+        let sessions = self.lock();
+        for session in sessions.sessions.values().filter(|it| !it.record.is_expired(now)) {
+            *counts.sessions.entry(session.record.state.name().to_owned()).or_default() += 1;
+            let commands = session.commands.iter().enumerate();
+            let kept = commands.filter(|(at, _)| !session.withdrawn.contains(at));
+            let waiting = kept.filter(|(_, command)| command.waits_in_queue());
+            counts.waiting_prompts += waiting.count() as u64;
+        }
+        ready(Ok(counts))
     }
 
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {

@@ -99,6 +99,20 @@ pub enum State {
 }
 
 impl State {
+    /// The names of all states, in the order in which a session has them.
+    pub const NAMES: [&str; 5] = ["starting", "working", "waiting", "idle", "ended"];
+
+    /// Its name, as it is stored.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Working => "working",
+            Self::Waiting { .. } => "waiting",
+            Self::Idle => "idle",
+            Self::Ended => "ended",
+        }
+    }
+
     /// Whether the session may expire.
     pub fn may_expire(&self) -> bool {
         matches!(self, Self::Idle | Self::Ended)

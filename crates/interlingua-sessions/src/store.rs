@@ -1,5 +1,6 @@
 //! What every store of sessions can do.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Lines, Patch, Queued, SessionId,
-    SessionRecord, StoredCommand,
+    SessionRecord, State, StoredCommand,
 };
 
 /// The result of an operation.
@@ -77,6 +78,15 @@ pub struct Tail {
     pub commands: u64,
 }
 
+/// How many there are of what a store keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// The sessions, by the [name](State::name) of their state.
+    pub sessions: BTreeMap<String, u64>,
+    /// The prompts that are queued, and that no agent was given yet.
+    pub waiting_prompts: u64,
+}
+
 /// Keeps sessions.
 ///
 /// Operations of one session take effect in the order in which they were called.
@@ -99,6 +109,9 @@ pub trait Store: Send + Sync {
 
     /// Lists sessions, the ones that were used last first.
     fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>>;
+
+    /// Counts what there is, for operators.
+    fn counts(&self) -> Answer<'_, Counts>;
 
     /// Takes the ownership of a session. Earlier owners can commit nothing more. A session that
     /// another process holds is rejected.

@@ -34,8 +34,8 @@ pub use recorder::SessionRecorder;
 use crate::store::system_clock;
 use crate::wakes::Wakes;
 use crate::{
-    Acknowledgement, Answer, Clock, Commit, Error, Fence, Filter, IdempotencyKey, Page, Patch,
-    SessionId, SessionRecord, Store, StoredCommand, Tail,
+    Acknowledgement, Answer, Clock, Commit, Counts, Error, Fence, Filter, IdempotencyKey, Page,
+    Patch, SessionId, SessionRecord, Store, StoredCommand, Tail,
 };
 use holder::Holder;
 
@@ -301,6 +301,10 @@ impl Store for SqliteStore {
 
     fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>> {
         self.query(|connection, now| operations::list(connection, filter, now))
+    }
+
+    fn counts(&self) -> Answer<'_, Counts> {
+        self.query(operations::counts)
     }
 
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {

@@ -7,8 +7,8 @@ use super::failed;
 use super::holder::Holder;
 use super::rows::{self, NEXT};
 use crate::{
-    Acknowledgement, CommandState, CommandUpdate, Commit, Error, Fence, Filter, IdempotencyKey,
-    Page, Patch, Queued, SessionId, SessionRecord, State, StoredCommand, Tail,
+    Acknowledgement, CommandState, CommandUpdate, Commit, Counts, Error, Fence, Filter,
+    IdempotencyKey, Page, Patch, Queued, SessionId, SessionRecord, State, StoredCommand, Tail,
 };
 
 /// A session that exists.
@@ -172,6 +172,22 @@ pub(super) fn list(
     let found = rows.filter_map(|row| row.map_err(failed).transpose());
     let records = found.map(|found| found.map(|found| found.record));
     records.take(filter.limit.unwrap_or(usize::MAX)).collect()
+}
+
+pub(super) fn counts(connection: &Connection, now: u64) -> Result<Counts, Error> {
+    // A record that cannot be read is absent.
+    let sessions = "SELECT CASE WHEN json_valid(record) THEN json_extract(record, '$.state.state') END AS state, \
+                    count(*) FROM sessions WHERE expires_at IS NULL OR expires_at > ?1 \
+                    GROUP BY state HAVING state IS NOT NULL";
+    let mut statement = connection.prepare_cached(sessions).map_err(failed)?;
+    let rows = statement.query_map([signed(now)], |row| Ok((row.get(0)?, unsigned(row.get(1)?))));
+    let sessions = rows.map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
+    let waiting = "SELECT count(*) FROM commands \
+                   WHERE final = 0 AND supersedes IS NOT NULL AND state = ?1";
+    let mut statement = connection.prepare_cached(waiting).map_err(failed)?;
+    let accepted = json(&CommandState::Accepted)?;
+    let waiting = statement.query_row([accepted], |row| row.get(0)).map_err(failed)?;
+    Ok(Counts { sessions, waiting_prompts: unsigned(waiting) })
 }
 
 /// The sessions that are held by processes which have ended.

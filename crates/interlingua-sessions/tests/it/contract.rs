@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use interlingua_sessions::{
-    CommandState, CommandUpdate, Commit, Durability, Error, Filter, MemoryStore, Patch, Place,
-    Queued, SessionRecord, SqliteStore, State, Store, Waiting,
+    CommandState, CommandUpdate, Commit, Counts, Durability, Error, Filter, MemoryStore, Patch,
+    Place, Queued, SessionRecord, SqliteStore, State, Store, Waiting,
 };
 use serde_json::json;
 
@@ -118,6 +118,31 @@ for_every_store!(a_list_goes_on_behind_a_session(store, hands) {
             assert_eq!(listed, expected, "{limit}");
         }
     }
+});
+
+for_every_store!(sessions_and_prompts_that_wait_are_counted(store, hands) {
+    assert_eq!(store.counts().await, Ok(Counts::default()));
+    let (_, _) = owned(&*store, "resting", &hands).await;
+    let (working, fence) = owned(&*store, "working", &hands).await;
+    for name in ["queued", "undecided", "delivering"] {
+        store.submit(&working, key(name), json!({"type": "prompt", "text": name})).await.unwrap();
+    }
+    let queued = |name| Queued { key: key(name), supersedes: Vec::new() };
+    let state = CommandState::Delivering;
+    let works = Commit {
+        patch: Patch { state: Some(State::Working), ..Patch::default() },
+        queued: vec![queued("queued"), queued("delivering")],
+        commands: vec![CommandUpdate { key: key("delivering"), state, sequence: None }],
+        ..Commit::default()
+    };
+    store.commit(&working, fence, works).await.unwrap();
+    let counts = |names: &[&str]| Counts {
+        sessions: names.iter().map(|name| ((*name).to_owned(), 1)).collect(),
+        waiting_prompts: 1,
+    };
+    assert_eq!(store.counts().await, Ok(counts(&["idle", "working"])));
+    hands.advance(600_000);
+    assert_eq!(store.counts().await, Ok(counts(&["working"])));
 });
 
 for_every_store!(a_session_that_rests_expires(store, hands) {

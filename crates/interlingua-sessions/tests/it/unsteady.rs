@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use interlingua_sessions::{
-    Acknowledgement, Answer, Commit, Error, Fence, Filter, IdempotencyKey, MemoryStore, Page,
-    Patch, SessionId, SessionRecord, Store, StoredCommand, Tail,
+    Acknowledgement, Answer, Commit, Counts, Error, Fence, Filter, IdempotencyKey, MemoryStore,
+    Page, Patch, SessionId, SessionRecord, Store, StoredCommand, Tail,
 };
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
@@ -65,6 +65,10 @@ impl Store for Unsteady {
 
     fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>> {
         self.store.list(filter)
+    }
+
+    fn counts(&self) -> Answer<'_, Counts> {
+        self.store.counts()
     }
 
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {

@@ -55,6 +55,10 @@ impl Sessions for Noting {
         self.stored.delete(id)
     }
 
+    fn live_agents(&self) -> usize {
+        self.stored.live_agents()
+    }
+
     fn store(&self) -> &Arc<dyn Store> {
         self.stored.store()
     }
