@@ -1,6 +1,9 @@
 //! The stores of sessions, with one suite of tests for all of them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+#[macro_use]
+mod stores;
+
 mod acknowledging;
 mod contract;
 mod holding;
