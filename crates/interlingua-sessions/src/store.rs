@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Lines, Patch, Queued, SessionId,
-    SessionRecord, State, StoredCommand,
+    SessionRecord, StoredCommand,
 };
 
 /// The result of an operation.
@@ -81,7 +81,7 @@ pub struct Tail {
 /// How many there are of what a store keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// The sessions, by the [name](State::name) of their state.
+    /// The sessions, by the [name](crate::State::name) of their state.
     pub sessions: BTreeMap<String, u64>,
     /// The prompts that are queued, and that no agent was given yet.
     pub waiting_prompts: u64,

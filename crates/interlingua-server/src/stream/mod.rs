@@ -86,7 +86,10 @@ pub(crate) async fn read(
     };
     let feeds = Arc::clone(&app.feeds);
     let mut feed = Feed::new(feeds, record.clone(), form, query.turn, begin);
-    if query.live.is_some() {
+    // A head is not live.
+    let is_live = query.live.is_some() && method != Method::HEAD;
+    let place = is_live.then(|| access.readers().enter()).transpose()?;
+    if is_live {
         feed.subscribe();
     }
     if method == Method::HEAD {
@@ -102,7 +105,7 @@ pub(crate) async fn read(
         Some(Live::Sse) => {
             // Its error is the answer. Behind the status, the stream could only break off.
             let first = feed.read(app.settings.streams.event_bytes).await?;
-            Ok(sse::response(&app, &query, feed, first))
+            Ok(sse::response(&app, &query, feed, first, place))
         }
     }
 }

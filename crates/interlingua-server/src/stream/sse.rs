@@ -13,7 +13,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use super::cursor;
@@ -33,6 +33,8 @@ struct Connection {
     stopping: watch::Receiver<bool>,
     state: Progress,
     _reader: Gauge,
+    /// Its place among the readers of its token.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(PartialEq)]
@@ -56,7 +58,13 @@ struct Control {
 }
 
 /// The response, whose body lasts as long as the connection.
-pub(super) fn response(app: &Arc<App>, query: &Query, feed: Feed, first: Batch) -> Response {
+pub(super) fn response(
+    app: &Arc<App>,
+    query: &Query,
+    feed: Feed,
+    first: Batch,
+    place: Option<OwnedSemaphorePermit>,
+) -> Response {
     let connection = Connection {
         app: Arc::clone(app),
         feed,
@@ -66,6 +74,7 @@ pub(super) fn response(app: &Arc<App>, query: &Query, feed: Feed, first: Batch) 
         stopping: app.stopping.clone(),
         state: Progress::Begun,
         _reader: app.metrics.reader(),
+        _place: place,
     };
     let events = stream::unfold(connection, |mut connection| async {
         let events = connection.next().await?;

@@ -8,7 +8,6 @@ mod retries;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use interlingua::Batch;
 use interlingua::event::Outcome;
