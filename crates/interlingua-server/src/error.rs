@@ -68,6 +68,11 @@ impl ApiError {
         )
     }
 
+    /// A limit of a token is reached.
+    pub(crate) fn too_many(code: &'static str, message: &str) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).retry_after(1)
+    }
+
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self

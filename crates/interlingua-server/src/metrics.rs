@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use interlingua_sessions::{Counts, State};
+
 /// What the server counts.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -107,6 +109,23 @@ impl Metrics {
         }
         out
     }
+}
+
+/// The number of live agents.
+pub(crate) fn render_agents(live: usize, out: &mut String) {
+    family(out, "live_agents", "gauge", "Agents that are live");
+    let _ = writeln!(out, "interlingua_live_agents {live}");
+}
+
+/// What the store has.
+pub(crate) fn render_sessions(counts: &Counts, out: &mut String) {
+    family(out, "sessions", "gauge", "Sessions that are stored, by state");
+    for state in State::NAMES {
+        let count = counts.sessions.get(state).copied().unwrap_or_default();
+        let _ = writeln!(out, "interlingua_sessions{{state=\"{state}\"}} {count}");
+    }
+    family(out, "waiting_prompts", "gauge", "Prompts that wait for their turn");
+    let _ = writeln!(out, "interlingua_waiting_prompts {}", counts.waiting_prompts);
 }
 
 fn family(out: &mut String, name: &str, kind: &str, help: &str) {

@@ -16,6 +16,13 @@ pub trait Sessions: Send + Sync {
     /// same session.
     fn create(&self, request: NewSession) -> Answer<'_, SessionRecord>;
 
+    /// The session that a request of this owner with this key has created.
+    fn created<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<SessionRecord>>;
+
     /// Sends a command to a session.
     fn command<'a>(
         &'a self,
@@ -27,6 +34,9 @@ pub trait Sessions: Send + Sync {
     /// Ends a session and deletes it. Returns whether there was one.
     fn delete<'a>(&'a self, id: &'a SessionId) -> Answer<'a, bool>;
 
+    /// The number of live agents.
+    fn live_agents(&self) -> usize;
+
     /// The store of the sessions.
     fn store(&self) -> &Arc<dyn Store>;
 }
@@ -34,6 +44,14 @@ pub trait Sessions: Send + Sync {
 impl Sessions for Host {
     fn create(&self, request: NewSession) -> Answer<'_, SessionRecord> {
         Box::pin(Host::create(self, request))
+    }
+
+    fn created<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<SessionRecord>> {
+        Box::pin(Host::created(self, owner, key))
     }
 
     fn command<'a>(
@@ -47,6 +65,10 @@ impl Sessions for Host {
 
     fn delete<'a>(&'a self, id: &'a SessionId) -> Answer<'a, bool> {
         Box::pin(Host::delete(self, id))
+    }
+
+    fn live_agents(&self) -> usize {
+        Host::live(self)
     }
 
     fn store(&self) -> &Arc<dyn Store> {

@@ -91,6 +91,8 @@ pub struct Limits {
     pub connections: usize,
     /// How many requests a token may send in a second, on average and at once.
     pub requests_per_second: u32,
+    /// How many live readers a token may have: long-polls, and connections with server-sent events.
+    pub readers: usize,
 }
 
 /// How streams are served.
@@ -146,6 +148,7 @@ impl Default for Limits {
             stall_timeout: Duration::from_secs(300),
             connections: 8192,
             requests_per_second: 100,
+            readers: 4096,
         }
     }
 }

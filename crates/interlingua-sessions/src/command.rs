@@ -54,9 +54,23 @@ pub struct StoredCommand {
     pub body: Value,
     /// What became of it.
     pub acknowledgement: Acknowledgement,
+    /// The requests that it supersedes, once it was [queued](Queued). Until then, its owner may still refuse it.
+    pub supersedes: Option<Vec<String>>,
 }
 
 impl StoredCommand {
+    /// A command that was submitted now.
+    pub(crate) fn new(position: u64, key: IdempotencyKey, body: Value) -> Self {
+        let state = CommandState::Accepted;
+        let acknowledgement = Acknowledgement { key, state, sequence: None };
+        Self { position, body, acknowledgement, supersedes: None }
+    }
+
+    /// Whether it is a prompt that was queued, and that no agent was given yet.
+    pub(crate) fn waits_in_queue(&self) -> bool {
+        self.supersedes.is_some() && self.acknowledgement.state == CommandState::Accepted
+    }
+
     /// Whether it is the command with this content.
     pub(crate) fn is_for(&self, body: &Value) -> bool {
         self.body == *body || self.body == digest(body)
@@ -145,6 +159,16 @@ pub struct CommandUpdate {
     pub state: CommandState,
     /// The number of the entry at which it took effect.
     pub sequence: Option<u64>,
+}
+
+/// A command that its owner has queued, as a part of a [`Commit`](crate::Commit). What waited for an answer then was
+/// decided then, once: whoever owns the session later does not decide it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queued {
+    /// The command.
+    pub key: IdempotencyKey,
+    /// The requests that it supersedes.
+    pub supersedes: Vec<String>,
 }
 
 #[cfg(test)]

@@ -34,7 +34,9 @@ mod sqlite;
 mod store;
 mod wakes;
 
-pub use command::{Acknowledgement, CommandState, CommandUpdate, IdempotencyKey, StoredCommand};
+pub use command::{
+    Acknowledgement, CommandState, CommandUpdate, IdempotencyKey, Queued, StoredCommand,
+};
 pub use error::Error;
 pub use host::Host;
 pub use id::SessionId;
@@ -42,9 +44,9 @@ pub use id::SessionId;
 pub use interlingua_agents::{ClientTool, ClientTools};
 pub use lines::Lines;
 pub use memory::MemoryStore;
-pub use record::{Filter, Patch, SessionRecord, State, Waiting};
+pub use record::{Filter, Patch, Place, SessionRecord, State, Waiting};
 pub use sqlite::{Durability, ServerLock, SessionRecorder, SqliteStore, import_session_files};
-pub use store::{Answer, Clock, Commit, Fence, Page, Store, Tail};
+pub use store::{Answer, Clock, Commit, Counts, Fence, Page, Store, Tail};
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

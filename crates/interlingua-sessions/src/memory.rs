@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use crate::store::system_clock;
 use crate::wakes::Wakes;
 use crate::{
-    Acknowledgement, Answer, Clock, CommandState, Commit, Error, Fence, Filter, IdempotencyKey,
-    Page, Patch, SessionId, SessionRecord, State, Store, StoredCommand, Tail,
+    Acknowledgement, Answer, Clock, CommandState, Commit, Counts, Error, Fence, Filter,
+    IdempotencyKey, Page, Patch, SessionId, SessionRecord, State, Store, StoredCommand, Tail,
 };
 
 /// Keeps sessions in memory.
@@ -156,17 +156,30 @@ impl Store for MemoryStore {
     fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>> {
         let now = (self.clock)();
         let sessions = self.lock();
-        let of_owner = |record: &&SessionRecord| {
-            !record.is_expired(now) && (filter.owner.is_none() || filter.owner == record.owner)
-        };
+        let is_listed =
+            |record: &&SessionRecord| !record.is_expired(now) && filter.contains(record);
         let records = sessions.sessions.values().map(|session| &session.record);
-        let mut found: Vec<_> = records.filter(of_owner).cloned().collect();
+        let mut found: Vec<_> = records.filter(is_listed).cloned().collect();
         drop(sessions);
         found.sort_by(|one, other| {
             other.used_at.cmp(&one.used_at).then_with(|| one.id.cmp(&other.id))
         });
         found.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(found))
+    }
+
+    fn counts(&self) -> Answer<'_, Counts> {
+        let now = (self.clock)();
+        let mut counts = Counts::default();
+        let sessions = self.lock();
+        for session in sessions.sessions.values().filter(|it| !it.record.is_expired(now)) {
+            *counts.sessions.entry(session.record.state.name().to_owned()).or_default() += 1;
+            let commands = session.commands.iter().enumerate();
+            let kept = commands.filter(|(at, _)| !session.withdrawn.contains(at));
+            let waiting = kept.filter(|(_, command)| command.waits_in_queue());
+            counts.waiting_prompts += waiting.count() as u64;
+        }
+        ready(Ok(counts))
     }
 
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {
@@ -209,6 +222,12 @@ impl Store for MemoryStore {
                 let command = known.and_then(|at| session.commands.get_mut(at));
                 if let Some(command) = command.filter(|it| !it.acknowledgement.state.is_final()) {
                     command.update(update.state, update.sequence);
+                }
+            }
+            for queued in commit.queued {
+                let known = session.keys.get(&queued.key).copied();
+                if let Some(command) = known.and_then(|at| session.commands.get_mut(at)) {
+                    command.supersedes.get_or_insert(queued.supersedes);
                 }
             }
             session.record.apply(&commit.patch);
@@ -258,15 +277,23 @@ impl Store for MemoryStore {
                 return Err(Error::Closed(id.clone()));
             }
             session.use_at(now);
-            let state = CommandState::Accepted;
-            let acknowledgement = Acknowledgement { key: key.clone(), state, sequence: None };
-            session.keys.insert(key, session.commands.len());
-            session.commands.push(StoredCommand {
-                position: session.commands.len() as u64,
-                body,
-                acknowledgement: acknowledgement.clone(),
-            });
+            let position = session.commands.len();
+            let command = StoredCommand::new(position as u64, key.clone(), body);
+            let acknowledgement = command.acknowledgement.clone();
+            session.keys.insert(key, position);
+            session.commands.push(command);
             Ok((acknowledgement, true))
+        }))
+    }
+
+    fn acknowledged<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<Acknowledgement>> {
+        ready(self.with(id, |session, _| {
+            let known = session.keys.get(key).and_then(|at| session.commands.get(*at));
+            Ok(known.map(|known| known.acknowledgement.clone()))
         }))
     }
 

@@ -99,6 +99,20 @@ pub enum State {
 }
 
 impl State {
+    /// The names of all states, in the order in which a session has them.
+    pub const NAMES: [&str; 5] = ["starting", "working", "waiting", "idle", "ended"];
+
+    /// Its name, as it is stored.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Working => "working",
+            Self::Waiting { .. } => "waiting",
+            Self::Idle => "idle",
+            Self::Ended => "ended",
+        }
+    }
+
     /// Whether the session may expire.
     pub fn may_expire(&self) -> bool {
         matches!(self, Self::Idle | Self::Ended)
@@ -230,6 +244,29 @@ pub struct Filter {
     pub owner: Option<String>,
     /// At most this many, the ones that were used last.
     pub limit: Option<usize>,
+    /// Only those that follow this one in the list.
+    pub after: Option<Place>,
+}
+
+/// The place of a session in a list: when it was used last, and its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// When it was used last, in milliseconds since 1970.
+    pub used_at: u64,
+    /// The session.
+    pub id: SessionId,
+}
+
+impl Filter {
+    /// Whether a session is one of those that are listed, if there is no limit.
+    pub(crate) fn contains(&self, record: &SessionRecord) -> bool {
+        let follows = |place: &Place| {
+            record.used_at < place.used_at
+                || (record.used_at == place.used_at && record.id > place.id)
+        };
+        let is_own = self.owner.is_none() || self.owner == record.owner;
+        is_own && self.after.as_ref().is_none_or(follows)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What every store of sessions can do.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Lines, Patch, SessionId,
+    Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Lines, Patch, Queued, SessionId,
     SessionRecord, StoredCommand,
 };
 
@@ -51,6 +52,8 @@ pub struct Commit {
     pub patch: Patch,
     /// What became of commands.
     pub commands: Vec<CommandUpdate>,
+    /// Commands that were queued. For one that was queued before, nothing changes.
+    pub queued: Vec<Queued>,
 }
 
 /// A part of a log.
@@ -73,6 +76,15 @@ pub struct Tail {
     pub closed: bool,
     /// The number of commands that were submitted.
     pub commands: u64,
+}
+
+/// How many there are of what a store keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// The sessions, by the [name](crate::State::name) of their state.
+    pub sessions: BTreeMap<String, u64>,
+    /// The prompts that are queued, and that no agent was given yet.
+    pub waiting_prompts: u64,
 }
 
 /// Keeps sessions.
@@ -98,6 +110,9 @@ pub trait Store: Send + Sync {
     /// Lists sessions, the ones that were used last first.
     fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>>;
 
+    /// Counts what there is, for operators.
+    fn counts(&self) -> Answer<'_, Counts>;
+
     /// Takes the ownership of a session. Earlier owners can commit nothing more. A session that
     /// another process holds is rejected.
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence>;
@@ -120,6 +135,13 @@ pub trait Store: Send + Sync {
         key: IdempotencyKey,
         body: Value,
     ) -> Answer<'a, (Acknowledgement, bool)>;
+
+    /// What became of a command that was submitted; `None` if there is none with this key.
+    fn acknowledged<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<Acknowledgement>>;
 
     /// Removes a command that was stored and has not begun. Returns whether there was one.
     fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool>;

@@ -146,6 +146,12 @@ impl Handle {
         self.send(Command::Prompt(prompt.into())).await
     }
 
+    /// Adds a prompt to the running turn. Without a running turn, it starts one. Returns the number of the
+    /// first entry after that.
+    pub async fn join(&self, text: impl Into<String>) -> Result<u64, Refused> {
+        self.take(Command::Prompt(Prompt::joining(text))).await
+    }
+
     /// Decides a permission request, which is named by its id, or by that of its tool call.
     pub async fn decide(&self, request: &str, decision: Decision) -> Result<u64, Refused> {
         self.take(Command::Decide { request: request.to_owned(), decision }).await

@@ -31,6 +31,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<u8> {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
+    check_mode(arguments, &config)?;
     let (store, _lock) = open_store(arguments)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(arguments, (settings, seal), config, store))?;
@@ -97,6 +98,20 @@ fn settings(arguments: &ServeArguments) -> Result<(Settings, Option<Seal>)> {
     settings.origins.clone_from(&arguments.origins);
     settings.session_ttl = arguments.ttl;
     Ok((settings, tokens.seal))
+}
+
+/// Checks the mode of sessions that name none: it is that of the configuration, and callers may not get more
+/// by naming none.
+fn check_mode(arguments: &ServeArguments, config: &Config) -> Result<()> {
+    let (Some(mode), Some(path)) = (config.mode, &arguments.config) else { return Ok(()) };
+    if arguments.modes.contains(&mode) {
+        return Ok(());
+    }
+    bail!(
+        "{} sets the permission mode `{mode}` for sessions that name none, and callers may not request it: permit it \
+         with --allow-mode {mode}, or set another mode",
+        path.display()
+    );
 }
 
 /// What callers may request.

@@ -41,9 +41,15 @@ pub(super) async fn run(
     let record = session(&app, &enabled, &access, &request).await?;
     let (sandbox, folder) = sandbox::of(enabled.folder, &record)
         .ok_or_else(|| Problem::not_found("There is no such session of this interface."))?;
-    app.settings.allowed.check_session(&record).await?;
-    let prelude = prelude(&app, &enabled, &headers, &record, sandbox)?;
     let key = idempotency_key(&headers)?;
+    let known = match &key {
+        Some(key) => app.store().acknowledged(&record.id, key).await?,
+        None => None,
+    };
+    if known.is_none() {
+        app.settings.allowed.check_session(&record).await?;
+    }
+    let prelude = prelude(&app, &enabled, &headers, &record, sandbox)?;
     let part = act(&app, &record, request, key).await?;
     Ok(run_stream::response(&app, record, folder, prelude, part))
 }

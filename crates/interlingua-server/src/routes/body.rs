@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::settings::Limits;
@@ -15,6 +16,20 @@ pub(crate) async fn json<T: DeserializeOwned>(
     body: Body,
     limits: &Limits,
 ) -> Result<T, ApiError> {
+    parse(&of_json(headers, body, limits).await?)
+}
+
+/// Reads a body of JSON, and returns it as its sender wrote it, too.
+pub(crate) async fn json_as_sent<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Limits,
+) -> Result<(T, Value), ApiError> {
+    let bytes = of_json(headers, body, limits).await?;
+    Ok((parse(&bytes)?, parse(&bytes)?))
+}
+
+async fn of_json(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
@@ -24,8 +39,11 @@ pub(crate) async fn json<T: DeserializeOwned>(
             "the body must be JSON: send `Content-Type: application/json`",
         ));
     }
-    let bytes = whole(headers, body, limits).await?;
-    serde_json::from_slice(&bytes).map_err(|problem| match problem.classify() {
+    whole(headers, body, limits).await
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(bytes).map_err(|problem| match problem.classify() {
         serde_json::error::Category::Data => {
             ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", shown(&problem))
         }

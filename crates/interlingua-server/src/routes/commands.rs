@@ -61,7 +61,8 @@ pub(crate) async fn send(
         body::json(&headers, body, &limits).await?
     };
     check(&command)?;
-    if matches!(command, Command::Prompt { .. }) {
+    let is_new = app.store().acknowledged(&record.id, &key).await?.is_none();
+    if matches!(command, Command::Prompt { .. }) && is_new {
         app.settings.allowed.check_session(&record).await?;
     }
     let acknowledgement = app.sessions.command(&record.id, key, command).await?;

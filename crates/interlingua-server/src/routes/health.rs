@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
+use crate::metrics;
 use crate::security::Access;
 
 /// Answers as long as the process runs.
@@ -58,7 +59,14 @@ pub(crate) async fn metrics(
     Extension(access): Extension<Access>,
 ) -> Result<Response, ApiError> {
     access.require_admin()?;
-    let mut response = app.metrics.render().into_response();
+    let mut numbers = app.metrics.render();
+    metrics::render_agents(app.sessions.live_agents(), &mut numbers);
+    match app.store().counts().await {
+        Ok(counts) => metrics::render_sessions(&counts, &mut numbers),
+        // The other numbers show more of what is wrong than none.
+        Err(problem) => tracing::warn!(%problem, "the sessions were not counted"),
+    }
+    let mut response = numbers.into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use interlingua_sessions::host::NewSession;
 use interlingua_sessions::{
-    ClientTool, ClientTools, Filter, IdempotencyKey, SessionId, SessionRecord,
+    ClientTool, ClientTools, Filter, IdempotencyKey, Place, SessionId, SessionRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -109,6 +109,9 @@ pub struct Session {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionList {
     sessions: Vec<Session>,
+    /// Names the next part of the list, if there may be more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 impl From<SessionRecord> for Session {
@@ -175,25 +178,18 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     access.require_many_sessions()?;
     let key = idempotency_key(&headers)?;
-    let request: CreateSession = body::json(&headers, body, &app.settings.limits).await?;
+    let (request, sent): (CreateSession, Value) =
+        body::json_as_sent(&headers, body, &app.settings.limits).await?;
     request.prompt.as_deref().map_or(Ok(()), check_prompt)?;
-    let allowed = &app.settings.allowed;
-    allowed.check_agent(&request.agent)?;
-    let metadata = serde_json::to_vec(&request.metadata).unwrap_or_default();
-    if metadata.len() > app.settings.limits.metadata_bytes {
-        let limit = app.settings.limits.metadata_bytes;
-        let message =
-            format!("`metadata` has at most {limit} bytes: store what is larger elsewhere");
-        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", message));
-    }
-    let earlier = match &request.continue_from {
-        Some(id) => Some(app.session(&access, id).await?),
+    let known = match &key {
+        Some(key) => app.sessions.created(access.owner(), key).await?,
         None => None,
     };
-    let inherited = earlier.as_ref().and_then(|earlier| earlier.mode.as_deref());
-    allowed.check_mode(request.permission_mode.as_deref().or(inherited))?;
-    let inherited = earlier.as_ref().and_then(|earlier| earlier.folder.as_deref());
-    let folder = resolve_folder(request.cwd.as_deref().or(inherited), &allowed.folders).await?;
+    // A session that exists was permitted when it was created, perhaps by other settings.
+    let folder = match known {
+        Some(known) => known.folder,
+        None => permitted_folder(&app, &access, &request).await?,
+    };
     let record = app
         .sessions
         .create(NewSession {
@@ -205,9 +201,10 @@ pub(crate) async fn create(
             mode: request.permission_mode,
             metadata: request.metadata,
             tools: request.tools.0,
-            continues: earlier.map(|earlier| earlier.id),
+            continues: request.continue_from.map(SessionId::new).transpose()?,
             owner: access.owner().map(str::to_owned),
             ttl: app.settings.session_ttl,
+            request: Some(sent),
         })
         .await?;
     let location = HeaderValue::try_from(format!("/v1/sessions/{}", record.id));
@@ -218,15 +215,43 @@ pub(crate) async fn create(
     Ok(response)
 }
 
+/// Checks what a request for a new session asks for, and returns the folder of the session.
+async fn permitted_folder(
+    app: &App,
+    access: &Access,
+    request: &CreateSession,
+) -> Result<Option<String>, ApiError> {
+    let allowed = &app.settings.allowed;
+    allowed.check_agent(&request.agent)?;
+    let metadata = serde_json::to_vec(&request.metadata).unwrap_or_default();
+    if metadata.len() > app.settings.limits.metadata_bytes {
+        let limit = app.settings.limits.metadata_bytes;
+        let message =
+            format!("`metadata` has at most {limit} bytes: store what is larger elsewhere");
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", message));
+    }
+    let earlier = match &request.continue_from {
+        Some(id) => Some(app.session(access, id).await?),
+        None => None,
+    };
+    let inherited = earlier.as_ref().and_then(|earlier| earlier.mode.as_deref());
+    allowed.check_mode(request.permission_mode.as_deref().or(inherited))?;
+    let inherited = earlier.as_ref().and_then(|earlier| earlier.folder.as_deref());
+    resolve_folder(request.cwd.as_deref().or(inherited), &allowed.folders).await
+}
+
 /// Lists sessions, the ones that were used last first.
 #[utoipa::path(
     get,
     path = "/v1/sessions",
     tag = "sessions",
-    params(("limit" = Option<usize>, Query, minimum = 1, maximum = 1000, description = "At most this many; 100 unless stated.")),
+    params(
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 1000, description = "At most this many; 100 unless stated."),
+        ("after" = Option<String>, Query, description = "The `next` of the part before."),
+    ),
     responses(
         (status = 200, description = "The sessions.", body = SessionList),
-        (status = 400, description = "A malformed limit.", body = ErrorBody),
+        (status = 400, description = "A malformed limit or part.", body = ErrorBody),
         (status = 401, description = "The token is missing or unknown.", body = ErrorBody),
         (status = 429, description = "Too many requests.", body = ErrorBody),
     ),
@@ -237,9 +262,11 @@ pub(crate) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Json<SessionList>, ApiError> {
     let pairs = query_pairs(query.as_deref().unwrap_or_default())?;
-    let limit =
-        pairs.iter().find(|(name, _)| name == "limit").map(|(_, limit)| limit.parse::<usize>());
-    let limit = match limit {
+    let value = |wanted: &str| {
+        pairs.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    };
+    let after = value("after").map(place).transpose()?;
+    let limit = match value("limit").map(str::parse::<usize>) {
         None => 100,
         Some(Ok(limit)) if (1..=LONGEST_LIST).contains(&limit) => limit,
         Some(_) => {
@@ -247,14 +274,27 @@ pub(crate) async fn list(
             return Err(ApiError::bad_request("invalid_limit", message));
         }
     };
-    let records = match access.only_session() {
+    let records: Vec<_> = match access.only_session() {
         Some(id) => app.store().load(id).await?.into_iter().collect(),
         None => {
             let owner = access.owner().map(str::to_owned);
-            app.store().list(&Filter { owner, limit: Some(limit) }).await?
+            app.store().list(&Filter { owner, limit: Some(limit), after }).await?
         }
     };
-    Ok(Json(SessionList { sessions: records.into_iter().map(Session::from).collect() }))
+    let last = records.last().filter(|_| records.len() == limit && access.only_session().is_none());
+    let next = last.map(|last| format!("{}-{}", last.used_at, last.id));
+    Ok(Json(SessionList { sessions: records.into_iter().map(Session::from).collect(), next }))
+}
+
+/// The place that `next` names: the last use of a session, and its id.
+fn place(next: &str) -> Result<Place, ApiError> {
+    let read = |(used_at, id): (&str, &str)| {
+        Some(Place { used_at: used_at.parse().ok()?, id: SessionId::new(id).ok()? })
+    };
+    next.split_once('-').and_then(read).ok_or_else(|| {
+        let message = "`after` is the `next` of the part of the list before";
+        ApiError::bad_request("invalid_place", message)
+    })
 }
 
 /// Shows a session.

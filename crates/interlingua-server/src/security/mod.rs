@@ -29,34 +29,34 @@ use crate::agent_api;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::lru::Lru;
-use crate::settings::Settings;
+use crate::settings::{Limits, Settings};
 use origin::Origins;
-use rate::Rate;
+use rate::{Allowance, Readers};
 
 /// The number of sessions whose issued tokens are counted.
 const ISSUED: usize = 4096;
 
 /// The checks, and what they need.
 pub(crate) struct Guard {
-    tokens: Vec<(Token, Rate)>,
-    /// How often the issued tokens of each session were used.
-    issued: Mutex<Lru<SessionId, Rate>>,
+    tokens: Vec<(Token, Allowance)>,
+    /// What the issued tokens of each session may use.
+    issued: Mutex<Lru<SessionId, Allowance>>,
     token_key: Option<TokenKey>,
     clock: Clock,
-    per_second: u32,
+    limits: Limits,
     origins: Origins,
 }
 
 impl Guard {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let per_second = settings.limits.requests_per_second;
-        let limited = |token: &Token| (token.clone(), Rate::new(per_second));
+        let limits = settings.limits;
+        let limited = |token: &Token| (token.clone(), Allowance::new(&limits));
         Self {
             tokens: settings.tokens.iter().map(limited).collect(),
             issued: Mutex::new(Lru::new(ISSUED)),
             token_key: settings.token_key.clone(),
             clock: settings.clock.clone(),
-            per_second,
+            limits,
             origins: Origins::new(&settings.hosts, &settings.origins),
         }
     }
@@ -76,26 +76,26 @@ impl Guard {
         let hash = token::hash(secret.trim());
         // All tokens are compared, so that the time does not depend on which one it is.
         let mut found = None;
-        for (token, rate) in &self.tokens {
+        for (token, allowance) in &self.tokens {
             if token.is(&hash) {
-                found = Some((token, rate));
+                found = Some((token, allowance));
             }
         }
-        let (scope, is_within_rate) = match found {
-            Some((token, rate)) => (token.scope().clone(), rate.take()),
+        let (scope, (is_within_rate, readers)) = match found {
+            Some((token, Allowance { rate, readers })) => {
+                (token.scope().clone(), (rate.take(), readers.clone()))
+            }
             None => {
                 let session = self.issued_for(secret.trim()).ok_or_else(unauthorized)?;
-                let is_within_rate = self.take_of_issued(&session);
-                (Scope::Session(session), is_within_rate)
+                let used = self.use_issued(&session);
+                (Scope::Session(session), used)
             }
         };
         if !is_within_rate {
             let message = "this token has sent too many requests: wait a second";
-            let limited =
-                ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message);
-            return Err(limited.retry_after(1));
+            return Err(ApiError::too_many("too_many_requests", message));
         }
-        Ok(Access::new(scope))
+        Ok(Access::new(scope, readers))
     }
 
     /// The session for which a token was issued.
@@ -107,17 +107,20 @@ impl Guard {
     pub(crate) fn relay_session(&self, token: &str) -> Option<(SessionId, u64, bool)> {
         let (session, expires_at) =
             self.token_key.as_ref()?.relay_session(token, (self.clock)())?;
-        let is_within_rate = self.take_of_issued(&session);
+        let (is_within_rate, _) = self.use_issued(&session);
         Some((session, expires_at, is_within_rate))
     }
 
-    /// All issued tokens of a session share a rate.
-    fn take_of_issued(&self, session: &SessionId) -> bool {
+    /// All issued tokens of a session share what they may use. Returns whether they may be used now.
+    fn use_issued(&self, session: &SessionId) -> (bool, Readers) {
         let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
-        if issued.get_mut(session).is_none() {
-            issued.insert(session.clone(), Rate::new(self.per_second));
+        if let Some(Allowance { rate, readers }) = issued.get_mut(session) {
+            return (rate.take(), readers.clone());
         }
-        issued.get_mut(session).is_some_and(|rate| rate.take())
+        let new = Allowance::new(&self.limits);
+        let used = (new.rate.take(), new.readers.clone());
+        issued.insert(session.clone(), new);
+        used
     }
 }
 

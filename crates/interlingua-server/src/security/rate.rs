@@ -1,7 +1,40 @@
-//! How often a token may be used.
+//! How often a token may be used, and by how many readers at once.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::ApiError;
+use crate::settings::Limits;
+
+/// What one token may use.
+#[derive(Debug)]
+pub(super) struct Allowance {
+    pub(super) rate: Rate,
+    pub(super) readers: Readers,
+}
+
+impl Allowance {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let readers = Semaphore::new(limits.readers.min(Semaphore::MAX_PERMITS));
+        Self { rate: Rate::new(limits.requests_per_second), readers: Readers(Arc::new(readers)) }
+    }
+}
+
+/// The places of live readers.
+#[derive(Debug, Clone)]
+pub(crate) struct Readers(Arc<Semaphore>);
+
+impl Readers {
+    /// Takes a place, if there is one.
+    pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
+            let message = "this token has too many live readers: close some of them";
+            ApiError::too_many("too_many_readers", message)
+        })
+    }
+}
 
 /// A bucket that is filled at a constant rate, and from which every request takes one.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use interlingua_sessions::{SessionId, SessionRecord};
 use sha2::{Digest, Sha256};
 
+use super::rate::Readers;
 use crate::error::ApiError;
 
 /// A token with which requests are sent.
@@ -56,11 +57,17 @@ pub(super) fn hash(secret: &str) -> [u8; 32] {
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     scope: Scope,
+    readers: Readers,
 }
 
 impl Access {
-    pub(super) fn new(scope: Scope) -> Self {
-        Self { scope }
+    pub(super) fn new(scope: Scope, readers: Readers) -> Self {
+        Self { scope, readers }
+    }
+
+    /// The places of the live readers that have this token.
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     /// Whether a session may be looked up at all.

@@ -86,7 +86,10 @@ pub(crate) async fn read(
     };
     let feeds = Arc::clone(&app.feeds);
     let mut feed = Feed::new(feeds, record.clone(), form, query.turn, begin);
-    if query.live.is_some() {
+    // A head is not live.
+    let is_live = query.live.is_some() && method != Method::HEAD;
+    let place = is_live.then(|| access.readers().enter()).transpose()?;
+    if is_live {
         feed.subscribe();
     }
     if method == Method::HEAD {
@@ -100,8 +103,9 @@ pub(crate) async fn read(
         None => catch_up(&app, &headers, &query, &mut feed).await,
         Some(Live::LongPoll) => long_poll(&app, &headers, &query, &mut feed).await,
         Some(Live::Sse) => {
-            feed.check_position().await?;
-            Ok(sse::response(&app, &query, feed))
+            // Its error is the answer. Behind the status, the stream could only break off.
+            let first = feed.read(app.settings.streams.event_bytes).await?;
+            Ok(sse::response(&app, &query, feed, first, place))
         }
     }
 }

@@ -13,7 +13,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use super::cursor;
@@ -26,11 +26,15 @@ use crate::metrics::Gauge;
 struct Connection {
     app: Arc<App>,
     feed: Feed,
+    /// What was read before the response began.
+    first: Option<Batch>,
     cursor: u64,
     closes_at: Instant,
     stopping: watch::Receiver<bool>,
     state: Progress,
     _reader: Gauge,
+    /// Its place among the readers of its token.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(PartialEq)]
@@ -54,15 +58,23 @@ struct Control {
 }
 
 /// The response, whose body lasts as long as the connection.
-pub(super) fn response(app: &Arc<App>, query: &Query, feed: Feed) -> Response {
+pub(super) fn response(
+    app: &Arc<App>,
+    query: &Query,
+    feed: Feed,
+    first: Batch,
+    place: Option<OwnedSemaphorePermit>,
+) -> Response {
     let connection = Connection {
         app: Arc::clone(app),
         feed,
+        first: Some(first),
         cursor: cursor::next(app.settings.now_ms(), query.cursor),
         closes_at: Instant::now() + app.settings.streams.sse_lifetime,
         stopping: app.stopping.clone(),
         state: Progress::Begun,
         _reader: app.metrics.reader(),
+        _place: place,
     };
     let events = stream::unfold(connection, |mut connection| async {
         let events = connection.next().await?;
@@ -91,7 +103,11 @@ impl Connection {
                 return None;
             }
             let offset = self.feed.offset();
-            let batch = match self.feed.read(limit).await {
+            let read = match self.first.take() {
+                Some(first) => Ok(first),
+                None => self.feed.read(limit).await,
+            };
+            let batch = match read {
                 Ok(batch) => batch,
                 // The session was deleted, or has expired, and its stream is closed with it.
                 Err(error) if error.status == StatusCode::NOT_FOUND => self.feed.closed_at(offset),

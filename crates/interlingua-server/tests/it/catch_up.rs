@@ -101,6 +101,36 @@ async fn a_closed_stream_says_so_only_at_its_end() {
     }
 }
 
+/// Whoever begins at the end of a closed stream received what its dialect ends with, such as `finish`.
+#[tokio::test]
+async fn nothing_follows_the_end_of_a_closed_stream_in_any_dialect() {
+    let server = serve().await;
+    let entries = transcript("claude/plain");
+    let log = server.transcript("closed", &entries).await;
+    for dialect in written() {
+        for live in ["", "&live=long-poll", "&live=sse"] {
+            let path = format!("{}?offset=now&dialect={}{live}", log.events(), dialect.name);
+            let answer = server.get(&path).await;
+            match live {
+                "&live=sse" => {
+                    let text = answer.text();
+                    assert!(!text.contains("event: data"), "{}: {text}", dialect.name);
+                    assert!(text.contains(r#""streamClosed":true"#), "{}: {text}", dialect.name);
+                }
+                "&live=long-poll" => {
+                    assert_eq!(answer.status.as_u16(), 204, "{}", dialect.name);
+                    assert!(answer.is_closed(), "{}", dialect.name);
+                }
+                _ => {
+                    assert!(matches!(answer.text(), "" | "[]"), "{}", dialect.name);
+                    assert!(answer.is_closed(), "{}", dialect.name);
+                }
+            }
+            assert_eq!(answer.status.as_u16() / 100, 2, "{}{live}", dialect.name);
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_head_has_the_end_and_the_time_to_live() {
     let server = serve().await;

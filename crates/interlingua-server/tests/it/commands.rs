@@ -158,6 +158,20 @@ async fn a_list_is_bounded() {
     let count = |answer: &Answer| answer.json()["sessions"].as_array().unwrap().len();
     assert_eq!(count(&server.get("/v1/sessions").await), 5);
     assert_eq!(count(&server.get("/v1/sessions?limit=2").await), 2);
+    // The rest is read part by part.
+    let (mut path, mut ids) = ("/v1/sessions?limit=2".to_owned(), Vec::new());
+    for _ in 0..5 {
+        let list = server.get(&path).await.json();
+        let sessions = list["sessions"].as_array().unwrap();
+        ids.extend(sessions.iter().map(|session| session["id"].as_str().unwrap().to_owned()));
+        let Some(next) = list["next"].as_str() else { break };
+        path = format!("/v1/sessions?limit=2&after={next}");
+    }
+    assert_eq!(ids, ["s0", "s1", "s2", "s3", "s4"]);
+    for after in ["", "x", "1", "1-", "-s1", "1-..", "99999999999999999999-s1"] {
+        let answer = server.get(&format!("/v1/sessions?after={after}")).await;
+        assert_eq!(answer.error(), (400, "invalid_place".to_owned()), "{after}");
+    }
     for limit in ["0", "1001", "x", "-1", ""] {
         let answer = server.get(&format!("/v1/sessions?limit={limit}")).await;
         assert_eq!(answer.error(), (400, "invalid_limit".to_owned()), "{limit}");

@@ -58,6 +58,10 @@ async fn numbers_are_counted() {
         "interlingua_requests_total{method=\"GET\",route=\"unmatched\",status=\"404\"} 1",
         "interlingua_connections 1",
         "interlingua_readers 0",
+        "interlingua_live_agents 3",
+        "interlingua_sessions{state=\"idle\"} 1",
+        "interlingua_sessions{state=\"working\"} 0",
+        "interlingua_waiting_prompts 0",
     ] {
         assert!(metrics.text().lines().any(|found| found == line), "{line}\n{}", metrics.text());
     }

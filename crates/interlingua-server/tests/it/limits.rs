@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{ADMIN, Answer, Running, serve_with};
+use crate::support::{ADMIN, Answer, Running, entry, serve_with};
 
 /// Sends bytes, and reads until the server closes the connection.
 async fn raw(server: &Running, request: &[u8]) -> String {
@@ -124,6 +124,32 @@ async fn connections_are_bounded() {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.contains(&format!("content-length: {}", body.len())));
     drop(open);
+}
+
+#[tokio::test]
+async fn a_token_has_a_number_of_live_readers() {
+    let server = serve_with(|settings| settings.limits.readers = 2).await;
+    let log = server.session("one").await;
+    let path = format!("{}?offset=now&live=sse", log.events());
+    let open = async || server.request(Method::GET, &path).send().await.unwrap();
+    let (first, _second) = (open().await, open().await);
+    for live in ["sse", "long-poll"] {
+        let answer = server.get(&format!("{}?offset=now&live={live}", log.events())).await;
+        assert_eq!(answer.error(), (429, "too_many_readers".to_owned()), "{live}");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    // What there is can be read all the same.
+    assert_eq!(server.get(&log.events()).await.status, 200);
+    assert_eq!(server.head(&path).await.status, 200);
+    drop(first);
+    // The server notices that the connection is closed when it next writes to it.
+    log.append(vec![entry(0, "news")]).await;
+    let again = async {
+        while open().await.status() != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), again).await.unwrap();
 }
 
 #[tokio::test]

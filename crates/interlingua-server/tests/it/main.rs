@@ -10,11 +10,13 @@ mod joining;
 mod limits;
 mod live;
 mod origins;
+mod other_processes;
 mod reconnecting;
 mod secrets;
 #[path = "../support/sessions.rs"]
 mod sessions;
 mod stalling;
+mod stopping;
 mod support;
 mod tokens;
 mod translate;

@@ -18,10 +18,9 @@ pub(crate) struct StoredSessions {
 impl Sessions for StoredSessions {
     fn create(&self, request: NewSession) -> Answer<'_, SessionRecord> {
         Box::pin(async move {
-            let id = match (&request.key, &request.owner) {
-                (Some(key), Some(owner)) => SessionId::new(format!("{owner}-{}", key.as_str()))?,
-                (Some(key), None) => SessionId::new(format!("created-{}", key.as_str()))?,
-                (None, _) => SessionId::random()?,
+            let id = match &request.key {
+                Some(key) => id_of(request.owner.as_deref(), key)?,
+                None => SessionId::random()?,
             };
             if let Some(record) = self.store.load(&id).await? {
                 if record.agent != request.agent {
@@ -49,6 +48,14 @@ impl Sessions for StoredSessions {
             }
             Ok(record)
         })
+    }
+
+    fn created<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<SessionRecord>> {
+        Box::pin(async move { self.store.load(&id_of(owner, key)?).await })
     }
 
     fn command<'a>(
@@ -81,9 +88,18 @@ impl Sessions for StoredSessions {
         self.store.delete(id)
     }
 
+    fn live_agents(&self) -> usize {
+        3
+    }
+
     fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
+}
+
+/// The id of the session that a request with this key creates.
+fn id_of(owner: Option<&str>, key: &IdempotencyKey) -> Result<SessionId, Error> {
+    SessionId::new(format!("{}-{}", owner.unwrap_or("created"), key.as_str()))
 }
 
 /// What a command does at once: its new state, and that of the session.

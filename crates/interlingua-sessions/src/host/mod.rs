@@ -8,6 +8,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `command` | what can be asked of a session |
+//! | `creation` | how a session is created, once for each request |
 //! | `client_calls` | the calls of the client's tools that can be answered late |
 //! | `launcher` | what a host needs to know of agents |
 //! | `owner` | the owner of a session: its loop, and what each command does |
@@ -18,6 +19,7 @@
 
 mod client_calls;
 mod command;
+mod creation;
 mod delivery;
 mod history;
 mod launcher;
@@ -30,25 +32,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use interlingua_agents::ClientTool;
-use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 pub(crate) use client_calls::ClientCalls;
 pub use command::{Command, Verdict, WhilePending};
+pub use creation::NewSession;
 pub use launcher::{Launcher, Logs, Prepared, Received};
 pub use observation::RELAY;
 
-use crate::store::system_clock;
 use crate::{
-    Acknowledgement, CommandState, Error, Filter, IdempotencyKey, Patch, SessionId, SessionRecord,
-    State, Store,
+    Acknowledgement, CommandState, Error, Filter, IdempotencyKey, SessionId, State, Store,
 };
 use owner::{Owner, Wake};
-
-/// The key of the prompt with which a session is created.
-const FIRST_PROMPT: &str = "first-prompt";
 
 /// How long the guard of a lost agent needs to end it. No agent is started before.
 const GUARD_GRACE: Duration = Duration::from_secs(2);
@@ -62,9 +58,6 @@ const PROMPT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the owner of a session may take to end its agent and to delete it.
 const DELETE_PATIENCE: Duration = Duration::from_secs(10);
-
-/// The fact of the host that identifies the request which created a session.
-const REQUEST: &str = "request";
 
 /// The limits of a host.
 #[derive(Debug, Clone)]
@@ -86,58 +79,6 @@ impl Default for HostLimits {
         let week = Duration::from_secs(7 * 24 * 60 * 60);
         let (idle, sweep) = (Duration::from_secs(600), Duration::from_secs(60));
         Self { live: 64, idle, ttl: Some(week), attended: true, sweep }
-    }
-}
-
-/// A session that is to be created.
-#[derive(Debug, Clone, Default)]
-pub struct NewSession {
-    /// The agent's name.
-    pub agent: String,
-    /// The first prompt.
-    pub prompt: Option<String>,
-    /// Identifies the request: with the same key, the same owner gets the same session.
-    pub key: Option<IdempotencyKey>,
-    /// The folder in which the agent works.
-    pub folder: Option<String>,
-    /// The model.
-    pub model: Option<String>,
-    /// The permission mode.
-    pub mode: Option<String>,
-    /// What the caller attaches.
-    pub metadata: Map<String, Value>,
-    /// The tools that the client runs. Without any, a session has those of the one that it continues.
-    pub tools: Vec<ClientTool>,
-    /// The closed session that this one continues.
-    pub continues: Option<SessionId>,
-    /// Whose session it is.
-    pub owner: Option<String>,
-    /// How long it is kept after its last use, if that differs from the host's limit.
-    pub ttl: Option<Duration>,
-}
-
-impl NewSession {
-    /// Identifies the request, so that the same key with another request is noticed.
-    fn fingerprint(&self) -> String {
-        let Self { agent, prompt, key: _, folder, model, mode, metadata, .. } = self;
-        let Self { tools, continues, owner, ttl, .. } = self;
-        let tools = serde_json::to_string(tools).ok().filter(|_| !tools.is_empty());
-        let ttl = ttl.map(|ttl| ttl.as_millis().to_string());
-        let metadata = Value::Object(metadata.clone()).to_string();
-        let optional = [
-            prompt.as_deref(),
-            folder.as_deref(),
-            model.as_deref(),
-            mode.as_deref(),
-            continues.as_ref().map(SessionId::as_str),
-            owner.as_deref(),
-            ttl.as_deref(),
-            tools.as_deref(),
-        ];
-        let marks = optional.map(|value| if value.is_some() { "given" } else { "absent" });
-        let values = optional.map(Option::unwrap_or_default);
-        let words: Vec<_> = [&**agent, &*metadata].into_iter().chain(marks).chain(values).collect();
-        SessionId::derived(&words).to_string()
     }
 }
 
@@ -236,115 +177,6 @@ impl Host {
     /// The number of live agents.
     pub fn live(&self) -> usize {
         self.shared.limits.live.saturating_sub(self.shared.slots.available_permits())
-    }
-
-    /// Creates a session, and sends it its first prompt, if it has one.
-    pub async fn create(&self, new: NewSession) -> Result<SessionRecord, Error> {
-        let host = self.clone();
-        detached(async move { host.create_now(new).await }).await
-    }
-
-    async fn create_now(&self, new: NewSession) -> Result<SessionRecord, Error> {
-        let request = new.fingerprint();
-        let now = system_clock()();
-        let id = match &new.key {
-            Some(key) => SessionId::derived(&[new.owner.as_deref().unwrap_or(""), key.as_str()]),
-            None => SessionId::random()?,
-        };
-        let mut record = SessionRecord::new(id, new.agent, now);
-        let ttl = new.ttl.or(self.shared.limits.ttl);
-        record.ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        (record.folder, record.model, record.mode) = (new.folder, new.model, new.mode);
-        (record.metadata, record.owner, record.tools) = (new.metadata, new.owner, new.tools);
-        record.id_seed = random_seed()?;
-        record.title = new.prompt.as_deref().map(crate::record::title);
-        record.state = if new.prompt.is_some() { State::Starting } else { State::Idle };
-        record.host.insert(REQUEST.to_owned(), request.into());
-        if let Some(earlier) = &new.continues {
-            self.continue_from(&mut record, earlier).await?;
-        }
-        self.shared.launcher.check(&record).map_err(Error::NotLaunched)?;
-        let is_new = match self.shared.store.create(record.clone()).await {
-            Err(Error::Exists(id)) => {
-                record = self.created_before(&id, &record, &new.key).await?;
-                false
-            }
-            created => created.map(|()| true)?,
-        };
-        let begun = self.begin(&record.id, new.continues, new.prompt, new.key).await;
-        if let Err(error) = begun {
-            if is_new {
-                // The caller does not learn its id. If it cannot be deleted either, the same request finds it.
-                let _ = self.delete(&record.id).await;
-            }
-            return Err(error);
-        }
-        Ok(record)
-    }
-
-    /// Completes a session that was created: notes which one it continues, and sends it its first prompt.
-    async fn begin(
-        &self,
-        id: &SessionId,
-        continues: Option<SessionId>,
-        prompt: Option<String>,
-        key: Option<IdempotencyKey>,
-    ) -> Result<(), Error> {
-        if let Some(earlier) = continues {
-            let patch = Patch { continued_by: Some(id.clone()), ..Patch::default() };
-            self.shared.store.update(&earlier, patch).await?;
-        }
-        if let Some(text) = prompt {
-            let key = key.map_or_else(|| IdempotencyKey::new(FIRST_PROMPT), Ok)?;
-            self.command(id, key, Command::prompt(text)).await?;
-        }
-        Ok(())
-    }
-
-    /// The session that an earlier request with the same key has created.
-    async fn created_before(
-        &self,
-        id: &SessionId,
-        new: &SessionRecord,
-        key: &Option<IdempotencyKey>,
-    ) -> Result<SessionRecord, Error> {
-        let found = self.shared.store.load(id).await?;
-        let known = found.ok_or_else(|| Error::NotFound(id.clone()))?;
-        let request = |record: &SessionRecord| record.host.get(REQUEST).cloned();
-        match key {
-            Some(key) if request(&known) != request(new) => {
-                Err(Error::KeyReused(key.as_str().to_owned()))
-            }
-            _ => Ok(known),
-        }
-    }
-
-    /// Takes over what a closed session knows.
-    async fn continue_from(
-        &self,
-        record: &mut SessionRecord,
-        earlier: &SessionId,
-    ) -> Result<(), Error> {
-        let found = self.shared.store.load(earlier).await?;
-        let found = found.filter(|found| record.owner.is_none() || found.owner == record.owner);
-        let before = found.ok_or_else(|| Error::NotFound(earlier.clone()))?;
-        if before.state != State::Ended {
-            return Err(Error::NotClosed(earlier.clone()));
-        }
-        if record.agent.is_empty() {
-            record.agent = before.agent.clone();
-        }
-        record.folder = record.folder.take().or(before.folder);
-        record.model = record.model.take().or(before.model);
-        record.mode = record.mode.take().or(before.mode);
-        if record.tools.is_empty() {
-            record.tools = before.tools;
-        }
-        if record.agent == before.agent {
-            record.native_ids = before.native_ids;
-        }
-        record.continues = Some(earlier.clone());
-        Ok(())
     }
 
     /// Sends a command. A prompt is acknowledged when it is stored; everything else when it took

@@ -3,11 +3,11 @@
 mod agent;
 mod commands;
 mod late;
+mod retries;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use interlingua::Batch;
 use interlingua::event::Outcome;
@@ -23,13 +23,10 @@ use crate::{
     SessionRecord, State,
 };
 use late::LateAnswer;
+use retries::Retries;
 
 /// The number of entries that are stored in one commit, if so many have arrived.
 const MAX_BATCH: u64 = 4096;
-
-/// The delays before an operation that failed is tried again.
-const FIRST_RETRY: Duration = Duration::from_millis(50);
-const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
 /// Why an owner is woken.
 #[derive(Debug)]
@@ -296,6 +293,17 @@ impl Owner {
         Ok(())
     }
 
+    /// Stores what the agent has emitted before an entry: whoever learns its number can read from there.
+    async fn append_until(&mut self, entry: u64) -> Result<(), Error> {
+        while self.next < entry
+            && let Some(live) = &mut self.agent
+            && let Some(batch) = live.entries.next().await
+        {
+            self.append(batch).await?;
+        }
+        Ok(())
+    }
+
     /// Stores what an agent still emits that takes no more prompts.
     async fn store_batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let mut changes = Changes::default();
@@ -378,33 +386,6 @@ impl Owner {
         }
     }
 
-    /// Stores a change. A store that fails, because the disk is full for instance, is tried again, and
-    /// the agent's output waits meanwhile.
-    pub(super) async fn commit(&mut self, commit: Commit) -> Result<(), Error> {
-        let mut retries = Retries::new(&self.shared);
-        loop {
-            let stored = self.shared.store.commit(&self.id, self.fence, commit.clone()).await;
-            match stored {
-                Ok(tail) => {
-                    self.next = tail.next;
-                    for update in &commit.commands {
-                        if let Some(known) = self.open.get_mut(&update.key) {
-                            known.state = update.state.clone();
-                            known.sequence = update.sequence;
-                        }
-                        if update.state.is_final() {
-                            self.open.remove(&update.key);
-                        }
-                    }
-                    self.record.apply(&commit.patch);
-                    return Ok(());
-                }
-                Err(Error::Failed(_)) if !retries.is_shut_down() => retries.wait().await,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     fn note_rest(&mut self) {
         let rests = self.observed.turn == Turn::Resting && !self.may_begin();
         let since = match &mut self.agent {
@@ -426,30 +407,6 @@ async fn open(shared: &Shared, id: &SessionId) -> Result<(Fence, SessionRecord),
     let fence = shared.store.claim(id).await?;
     let record = shared.store.load(id).await?;
     Ok((fence, record.ok_or_else(|| Error::NotFound(id.clone()))?))
-}
-
-/// The pauses after which a store that failed is tried again, until the host is shut down.
-struct Retries {
-    delay: Duration,
-    shutdown: watch::Receiver<bool>,
-}
-
-impl Retries {
-    fn new(shared: &Shared) -> Self {
-        Self { delay: FIRST_RETRY, shutdown: shared.shutdown.subscribe() }
-    }
-
-    fn is_shut_down(&self) -> bool {
-        *self.shutdown.borrow()
-    }
-
-    async fn wait(&mut self) {
-        tokio::select! {
-            () = tokio::time::sleep(self.delay) => {}
-            _ = self.shutdown.wait_for(|shutdown| *shutdown) => {}
-        }
-        self.delay = (self.delay * 2).min(LONGEST_RETRY);
-    }
 }
 
 /// Answers everyone who wakes an owner that cannot own its session, and lets it end.

@@ -16,7 +16,7 @@ use super::command::Command;
 use super::delivery::{self, Turn};
 use super::observation::{Observed, updates};
 use super::owner::Owner;
-use crate::log::{self, Intent, LOST, StoredLog};
+use crate::log::{Intent, LOST, StoredLog};
 use crate::store::system_clock;
 use crate::{
     Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Lines, Patch,
@@ -41,14 +41,14 @@ impl Owner {
         if self.record.state == State::Ended {
             return Ok(());
         }
-        let commands = self.shared.store.open_commands(&self.id).await?;
+        let commands = self.open_commands().await?;
         let is_delivering =
             |it: &&StoredCommand| it.acknowledgement.state == CommandState::Delivering;
         let delivering: Vec<_> = commands.iter().filter(is_delivering).cloned().collect();
         if self.record.state == State::Idle && delivering.is_empty() {
             return Ok(());
         }
-        let stored = match log::read(&*self.shared.store, &self.record, false).await {
+        let stored = match self.stored_log(&self.record, false).await {
             Err(damaged @ Error::Damaged { .. }) => return self.give_up(&commands, &damaged).await,
             read => read?,
         };
@@ -119,7 +119,7 @@ impl Owner {
             return Ok(());
         }
         let patch = Patch { state: Some(state), ..Patch::default() };
-        self.commit(Commit { entries, patch, commands: updates }).await
+        self.commit(Commit { entries, patch, commands: updates, ..Commit::default() }).await
     }
 
     /// Whether the agent received a prompt after it was announced.
@@ -160,7 +160,7 @@ impl Owner {
 
     /// Closes the turn that the log left open.
     pub(super) async fn close_turn(&mut self, cause: &str) -> Result<(), Error> {
-        let stored = log::read(&*self.shared.store, &self.record, false).await;
+        let stored = self.stored_log(&self.record, false).await;
         let keys = match &self.observed.turn {
             Turn::Sent { keys, .. } => keys.clone(),
             _ => Vec::new(),
@@ -187,7 +187,7 @@ impl Owner {
         let commands = updates(&keys, &state, sequence).collect();
         self.observed = Observed::resting_with(client_calls);
         let patch = Patch { state: Some(self.state()), ..Patch::default() };
-        self.commit(Commit { entries, patch, commands }).await
+        self.commit(Commit { entries, patch, commands, ..Commit::default() }).await
     }
 
     /// The entries that end the stream which an agent left open. If it waited for the client, the session

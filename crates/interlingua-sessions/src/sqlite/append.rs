@@ -37,8 +37,9 @@ fn entries_alone(
     commit: &Commit,
     now: u64,
 ) -> Result<Option<Tail>, Error> {
-    let Commit { entries, patch, commands } = commit;
-    if !commands.is_empty() || !patch.is_empty() || !(1..=ROW).contains(&entries.size()) {
+    let Commit { entries, patch, commands, queued } = commit;
+    let has_commands = !commands.is_empty() || !queued.is_empty();
+    if has_commands || !patch.is_empty() || !(1..=ROW).contains(&entries.size()) {
         return Ok(None);
     }
     let Some((session, tail)) = end(connection, id, fence, now)? else { return Ok(None) };

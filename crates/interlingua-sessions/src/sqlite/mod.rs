@@ -34,8 +34,8 @@ pub use recorder::SessionRecorder;
 use crate::store::system_clock;
 use crate::wakes::Wakes;
 use crate::{
-    Acknowledgement, Answer, Clock, Commit, Error, Fence, Filter, IdempotencyKey, Page, Patch,
-    SessionId, SessionRecord, Store, StoredCommand, Tail,
+    Acknowledgement, Answer, Clock, Commit, Counts, Error, Fence, Filter, IdempotencyKey, Page,
+    Patch, SessionId, SessionRecord, Store, StoredCommand, Tail,
 };
 use holder::Holder;
 
@@ -303,6 +303,10 @@ impl Store for SqliteStore {
         self.query(|connection, now| operations::list(connection, filter, now))
     }
 
+    fn counts(&self) -> Answer<'_, Counts> {
+        self.query(operations::counts)
+    }
+
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {
         let (id, shared) = (id.clone(), Arc::clone(&self.shared));
         self.change(move |connection, now| {
@@ -319,7 +323,7 @@ impl Store for SqliteStore {
 
     fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail> {
         let id = id.clone();
-        let syncs = !commit.commands.is_empty();
+        let syncs = !commit.commands.is_empty() || !commit.queued.is_empty();
         self.run(syncs, move |connection, now| {
             let tail = append::commit(connection, &id, fence, &commit, now)?;
             Ok(Changed { result: tail, moved: Some((id, tail)) })
@@ -344,6 +348,14 @@ impl Store for SqliteStore {
             let moved = tail.map(|tail| (id, tail));
             Ok(Changed { result: (acknowledgement, moved.is_some()), moved })
         })
+    }
+
+    fn acknowledged<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<Acknowledgement>> {
+        self.query(|connection, now| operations::acknowledged(connection, id, key, now))
     }
 
     fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool> {

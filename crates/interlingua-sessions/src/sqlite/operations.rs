@@ -7,8 +7,8 @@ use super::failed;
 use super::holder::Holder;
 use super::rows::{self, NEXT};
 use crate::{
-    Acknowledgement, CommandState, CommandUpdate, Commit, Error, Fence, Filter, IdempotencyKey,
-    Page, Patch, SessionId, SessionRecord, State, StoredCommand, Tail,
+    Acknowledgement, CommandState, CommandUpdate, Commit, Counts, Error, Fence, Filter,
+    IdempotencyKey, Page, Patch, Queued, SessionId, SessionRecord, State, StoredCommand, Tail,
 };
 
 /// A session that exists.
@@ -157,14 +157,37 @@ pub(super) fn list(
     now: u64,
 ) -> Result<Vec<SessionRecord>, Error> {
     let query = format!(
-        "SELECT {} FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY used_at DESC, id",
+        "SELECT {} FROM sessions WHERE (?1 IS NULL OR owner = ?1) AND used_at <= ?2 \
+         AND (used_at < ?2 OR id > ?3) ORDER BY used_at DESC, id",
         columns("least_next")
     );
     let mut statement = connection.prepare_cached(&query).map_err(failed)?;
-    let rows = statement.query_map([&filter.owner], |row| found(row, now)).map_err(failed)?;
+    // Without a place, the list begins before the newest session.
+    let (used_at, after) = match &filter.after {
+        Some(place) => (signed(place.used_at), place.id.as_str()),
+        None => (i64::MAX, ""),
+    };
+    let values = params![filter.owner, used_at, after];
+    let rows = statement.query_map(values, |row| found(row, now)).map_err(failed)?;
     let found = rows.filter_map(|row| row.map_err(failed).transpose());
     let records = found.map(|found| found.map(|found| found.record));
     records.take(filter.limit.unwrap_or(usize::MAX)).collect()
+}
+
+pub(super) fn counts(connection: &Connection, now: u64) -> Result<Counts, Error> {
+    // A record that cannot be read is absent.
+    let sessions = "SELECT CASE WHEN json_valid(record) THEN json_extract(record, '$.state.state') END AS state, \
+                    count(*) FROM sessions WHERE expires_at IS NULL OR expires_at > ?1 \
+                    GROUP BY state HAVING state IS NOT NULL";
+    let mut statement = connection.prepare_cached(sessions).map_err(failed)?;
+    let rows = statement.query_map([signed(now)], |row| Ok((row.get(0)?, unsigned(row.get(1)?))));
+    let sessions = rows.map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
+    let waiting = "SELECT count(*) FROM commands \
+                   WHERE final = 0 AND supersedes IS NOT NULL AND state = ?1";
+    let mut statement = connection.prepare_cached(waiting).map_err(failed)?;
+    let accepted = json(&CommandState::Accepted)?;
+    let waiting = statement.query_row([accepted], |row| row.get(0)).map_err(failed)?;
+    Ok(Counts { sessions, waiting_prompts: unsigned(waiting) })
 }
 
 /// The sessions that are held by processes which have ended.
@@ -186,7 +209,8 @@ pub(super) fn claim(
 ) -> Result<Fence, Error> {
     let found = existing(connection, id, now)?;
     found.check_holder(holder)?;
-    let follows_lost_owner = found.holder.is_some_and(|other| other != holder.name());
+    // Also an owner in this process may have failed while the agent of an earlier one was still ending.
+    let follows_lost_owner = found.holder.is_some();
     let next = "UPDATE fences SET last = last + 1 RETURNING last";
     let mut statement = connection.prepare_cached(next).map_err(failed)?;
     let fence: i64 = statement.query_row([], |row| row.get(0)).map_err(failed)?;
@@ -225,6 +249,11 @@ pub(super) fn commit(
             command.update(state.clone(), *sequence);
             update_command(connection, number, &command)?;
         }
+    }
+    for Queued { key, supersedes } in &commit.queued {
+        let queue = "UPDATE commands SET supersedes = ?3 \
+                     WHERE session = ?1 AND key = ?2 AND supersedes IS NULL";
+        execute(connection, queue, params![number, key.as_str(), json(supersedes)?])?;
     }
     record.apply(&commit.patch);
     record.updated_at = record.updated_at.max(now);
@@ -291,6 +320,17 @@ pub(super) fn submit(
     Ok((Acknowledgement { key, state, sequence: None }, Some(tail)))
 }
 
+pub(super) fn acknowledged(
+    connection: &Connection,
+    id: &SessionId,
+    key: &IdempotencyKey,
+    now: u64,
+) -> Result<Option<Acknowledgement>, Error> {
+    let found = existing(connection, id, now)?;
+    let known = command(connection, found.number, key)?;
+    Ok(known.map(|known| known.acknowledgement))
+}
+
 /// Removes a command that has not begun. Returns whether there was one.
 pub(super) fn withdraw(
     connection: &Connection,
@@ -323,9 +363,10 @@ fn commands_without_end(
     connection: &Connection,
     session: i64,
 ) -> Result<Vec<StoredCommand>, Error> {
-    let query = "SELECT position, key, body, state, sequence FROM commands \
-                 WHERE session = ?1 AND final = 0 ORDER BY position";
-    let mut statement = connection.prepare_cached(query).map_err(failed)?;
+    let query = format!(
+        "SELECT {COMMAND} FROM commands WHERE session = ?1 AND final = 0 ORDER BY position"
+    );
+    let mut statement = connection.prepare_cached(&query).map_err(failed)?;
     let rows = statement.query_map([session], stored_command).map_err(failed)?;
     rows.filter_map(|row| row.map_err(failed).map(Result::ok).transpose()).collect()
 }
@@ -346,9 +387,8 @@ fn command(
     session: i64,
     key: &IdempotencyKey,
 ) -> Result<Option<StoredCommand>, Error> {
-    let query = "SELECT position, key, body, state, sequence FROM commands \
-                 WHERE session = ?1 AND key = ?2";
-    let mut statement = connection.prepare_cached(query).map_err(failed)?;
+    let query = format!("SELECT {COMMAND} FROM commands WHERE session = ?1 AND key = ?2");
+    let mut statement = connection.prepare_cached(&query).map_err(failed)?;
     let known = statement.query_row(params![session, key.as_str()], stored_command);
     known.optional().map_err(failed)?.transpose()
 }
@@ -371,18 +411,22 @@ pub(super) fn probe(connection: &Connection) -> Result<(), Error> {
     execute(connection, "UPDATE fences SET last = last", []).map(drop)
 }
 
+/// The columns of [`stored_command`].
+const COMMAND: &str = "position, key, body, state, sequence, supersedes";
+
 /// A row of the table of commands. The problem names its number alone: the parser's own words may quote the
 /// command, and errors are logged.
 fn stored_command(row: &Row<'_>) -> rusqlite::Result<Result<StoredCommand, Error>> {
     let (position, key): (i64, String) = (row.get(0)?, row.get(1)?);
     let (body, state): (String, String) = (row.get(2)?, row.get(3)?);
-    let sequence: Option<i64> = row.get(4)?;
+    let (sequence, supersedes): (Option<i64>, Option<String>) = (row.get(4)?, row.get(5)?);
     let command = || {
         let key = IdempotencyKey::new(key).ok()?;
         let state = serde_json::from_str(&state).ok()?;
         let acknowledgement = Acknowledgement { key, state, sequence: sequence.map(unsigned) };
         let body = serde_json::from_str(&body).ok()?;
-        Some(StoredCommand { position: unsigned(position), body, acknowledgement })
+        let supersedes = supersedes.map(|it| serde_json::from_str(&it)).transpose().ok()?;
+        Some(StoredCommand { position: unsigned(position), body, acknowledgement, supersedes })
     };
     Ok(command().ok_or_else(|| Error::Failed(format!("command {position} cannot be read"))))
 }

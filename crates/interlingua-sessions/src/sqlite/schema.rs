@@ -58,6 +58,10 @@ const STEPS: &[&str] = &[
     ) STRICT;
     INSERT INTO log SELECT session << 32 | first, count, NULL, lines FROM log_before;
     DROP TABLE log_before;",
+    // 4: what a queued prompt supersedes. All that were stored before were queued, since they are not refused
+    // any more
+    "ALTER TABLE commands ADD COLUMN supersedes TEXT;
+    UPDATE commands SET supersedes = '[]' WHERE final = 0;",
 ];
 
 /// The newest version.

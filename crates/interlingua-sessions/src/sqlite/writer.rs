@@ -123,6 +123,7 @@ impl Writer {
 mod tests {
     use std::path::Path;
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use interlingua::event::{Event, Notice};
     use interlingua::json::Text;
@@ -130,7 +131,10 @@ mod tests {
 
     use super::*;
     use crate::sqlite::{Changed, SqliteStore};
-    use crate::{Commit, Fence, SessionId, SessionRecord, Store};
+    use crate::{
+        CommandState, CommandUpdate, Commit, Fence, IdempotencyKey, Queued, SessionId,
+        SessionRecord, Store,
+    };
 
     fn commit(sequence: u64, text: &str) -> Commit {
         let notice = Notice { text: Text::from(text.to_owned()), ..Notice::default() };
@@ -161,6 +165,133 @@ mod tests {
         SqliteStore::open(path, Durability::default()).unwrap()
     }
 
+    /// Lets the writer wait within a change, so that those that follow it are one group.
+    async fn as_one_group<T>(store: &SqliteStore, group: impl Future<Output = T>) -> T {
+        let (running, is_running) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let wait = store.change_with(false, move |_, _| {
+            let _ = running.send(());
+            let _ = goes_on.recv();
+            Ok(Changed::still(()))
+        });
+        let (mut wait, mut group) = (std::pin::pin!(wait), std::pin::pin!(group));
+        std::future::poll_fn(|context| {
+            assert!(wait.as_mut().poll(context).is_pending());
+            is_running.recv().unwrap();
+            assert!(group.as_mut().poll(context).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        go_on.send(()).unwrap();
+        wait.await.unwrap();
+        group.await
+    }
+
+    /// Whether a transaction waits for the disk, as the database knows it.
+    fn level(connection: &Connection) -> i64 {
+        connection.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap()
+    }
+
+    const NORMAL: i64 = 1;
+    const FULL: i64 = 2;
+
+    /// The level at which a commit is stored.
+    async fn level_of(store: &SqliteStore, id: &SessionId, fence: Fence, commit: Commit) -> i64 {
+        let group = async {
+            let level = |connection: &Connection, _| Ok(Changed::still(level(connection)));
+            tokio::join!(store.commit(id, fence, commit), store.change_with(false, level))
+        };
+        let (stored, level) = as_one_group(store, group).await;
+        stored.unwrap();
+        level.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_disk_has_changes_of_commands_before_they_are_acknowledged() {
+        let folder = tempfile::tempdir().unwrap();
+        let hour = Durability::Within(Duration::from_secs(3600));
+        for (sync, of_entries) in [(hour, NORMAL), (Durability::Always, FULL)] {
+            let path = folder.path().join(format!("{of_entries}.db"));
+            let store = SqliteStore::open(&path, sync).unwrap();
+            let (id, fence) = owned(&store, "one").await;
+            let key = IdempotencyKey::new("k").unwrap();
+            store.submit(&id, key.clone(), serde_json::json!({"type": "prompt"})).await.unwrap();
+            assert_eq!(
+                level_of(&store, &id, fence, commit(0, "one")).await,
+                of_entries,
+                "{sync:?}"
+            );
+            let queued = vec![Queued { key: key.clone(), supersedes: Vec::new() }];
+            let queues = Commit { queued, ..Commit::default() };
+            assert_eq!(level_of(&store, &id, fence, queues).await, FULL, "{sync:?}");
+            assert_eq!(
+                level_of(&store, &id, fence, commit(1, "two")).await,
+                of_entries,
+                "{sync:?}"
+            );
+            let state = CommandState::Delivering;
+            let commands = vec![CommandUpdate { key, state, sequence: Some(2) }];
+            let delivers = Commit { commands, ..commit(2, "three") };
+            assert_eq!(level_of(&store, &id, fence, delivers).await, FULL, "{sync:?}");
+        }
+    }
+
+    /// A writer of a new file, as the thread has it.
+    fn writer(path: &Path, sync: Durability) -> Writer {
+        let (connection, _) = crate::sqlite::open(path).unwrap();
+        Writer { connection, sync, syncs: false, unsynced: None }
+    }
+
+    /// A change that stores a fence and notes at which level.
+    fn change(syncs: bool, levels: &mpsc::Sender<i64>) -> Operation {
+        let levels = levels.clone();
+        let run = move |connection: Result<&Connection, Error>| -> Done {
+            let connection = connection.unwrap();
+            connection.execute("UPDATE fences SET last = last + 1", []).unwrap();
+            levels.send(level(connection)).unwrap();
+            Box::new(|stored| stored.unwrap())
+        };
+        Operation { run: Box::new(run), syncs }
+    }
+
+    /// The last fence in the file itself, without its write-ahead log.
+    fn on_disk(path: &Path) -> i64 {
+        let copy = path.with_extension("copy");
+        std::fs::copy(path, &copy).unwrap();
+        let connection = Connection::open(&copy).unwrap();
+        connection.query_row("SELECT last FROM fences", [], |row| row.get(0)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_disk_has_everything_within_the_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let (levels, level) = mpsc::channel();
+        let mut writer = writer(&path, Durability::Within(Duration::ZERO));
+        // The schema is in the file, and nothing else is.
+        writer.unsynced = Some(Instant::now());
+        writer.checkpoint();
+        assert!(writer.store(vec![change(false, &levels)]).1.is_ok());
+        assert_eq!((level.recv().unwrap(), on_disk(&path)), (NORMAL, 0));
+        assert!(writer.unsynced.is_some());
+        // No other change arrives, so the time passes while the writer waits for one.
+        let (operations, mut received) = tokio::sync::mpsc::channel(1);
+        {
+            let mut next = std::pin::pin!(writer.next(&mut received));
+            let waits = tokio::time::timeout(Duration::from_millis(50), next.as_mut()).await;
+            assert!(waits.is_err());
+        }
+        assert!(writer.unsynced.is_none());
+        assert_eq!(on_disk(&path), 1);
+        // While others arrive, the first one after the time waits for the disk, and all earlier ones with it.
+        assert!(writer.store(vec![change(false, &levels)]).1.is_ok());
+        assert!(writer.unsynced.is_some());
+        assert!(writer.store(vec![change(false, &levels)]).1.is_ok());
+        assert!(writer.unsynced.is_none());
+        assert_eq!([level.recv().unwrap(), level.recv().unwrap()], [NORMAL, FULL]);
+        drop(operations);
+    }
+
     /// When there is no space for a row, SQLite undoes the whole transaction: what was changed before is
     /// undone, and what follows would be committed on its own.
     #[tokio::test]
@@ -171,14 +302,6 @@ mod tests {
         let (large, on_large) = owned(&store, "large").await;
         let (after, on_after) = owned(&store, "after").await;
         limit(&store, 8).await;
-        // The writer waits within a change, so that those that follow it are one group.
-        let (running, is_running) = mpsc::channel();
-        let (go_on, goes_on) = mpsc::channel::<()>();
-        let wait = store.change(move |_, _| {
-            let _ = running.send(());
-            let _ = goes_on.recv();
-            Ok(Changed::still(()))
-        });
         let group = async {
             tokio::join!(
                 store.commit(&before, on_before, commit(0, "before")),
@@ -186,18 +309,7 @@ mod tests {
                 store.commit(&after, on_after, commit(0, "after")),
             )
         };
-        let mut wait = std::pin::pin!(wait);
-        let mut group = std::pin::pin!(group);
-        std::future::poll_fn(|context| {
-            assert!(wait.as_mut().poll(context).is_pending());
-            is_running.recv().unwrap();
-            assert!(group.as_mut().poll(context).is_pending());
-            std::task::Poll::Ready(())
-        })
-        .await;
-        go_on.send(()).unwrap();
-        wait.await.unwrap();
-        let (first, second, third) = group.await;
+        let (first, second, third) = as_one_group(&store, group).await;
         for failed in [&first, &second, &third] {
             assert!(matches!(failed, Err(Error::Failed(_))), "{failed:?}");
         }

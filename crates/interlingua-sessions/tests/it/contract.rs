@@ -3,47 +3,12 @@
 use std::sync::Arc;
 
 use interlingua_sessions::{
-    CommandState, CommandUpdate, Commit, Durability, Error, Filter, MemoryStore, Patch,
-    SessionRecord, SqliteStore, State, Store, Waiting,
+    CommandState, CommandUpdate, Commit, Counts, Error, Filter, Patch, Place, Queued,
+    SessionRecord, State, Waiting,
 };
 use serde_json::json;
 
 use crate::support::{Hands, entries, entry, id, key, numbers, owned, parsed, record};
-
-/// A store, with what it needs to live.
-struct Kept {
-    store: Arc<dyn Store>,
-    _folder: Option<tempfile::TempDir>,
-}
-
-fn memory(hands: &Hands) -> Kept {
-    Kept { store: Arc::new(MemoryStore::with_clock(hands.clock())), _folder: None }
-}
-
-fn sqlite(hands: &Hands) -> Kept {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
-    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
-    Kept { store: Arc::new(store), _folder: Some(folder) }
-}
-
-const STORES: [fn(&Hands) -> Kept; 2] = [memory, sqlite];
-
-/// Runs a test for every store.
-macro_rules! for_every_store {
-    ($(#[$meta:meta])* $name:ident($store:ident, $hands:ident) $body:block) => {
-        $(#[$meta])*
-        #[tokio::test]
-        async fn $name() {
-            for make in STORES {
-                let $hands = Hands::new();
-                let kept = make(&$hands);
-                let $store = Arc::clone(&kept.store);
-                $body
-            }
-        }
-    };
-}
 
 for_every_store!(a_record_is_created_once_loaded_and_deleted(store, hands) {
     let record = SessionRecord {
@@ -94,6 +59,55 @@ for_every_store!(sessions_are_listed_by_their_last_use_and_owner(store, hands) {
     assert_eq!(names(store.list(&of_me).await.unwrap()), "db");
     let two = Filter { limit: Some(2), ..Filter::default() };
     assert_eq!(names(store.list(&two).await.unwrap()), "ad");
+});
+
+for_every_store!(a_list_goes_on_behind_a_session(store, hands) {
+    // Some were used at the same time, so that only their ids tell their places.
+    for name in ["a", "b", "c", "d", "e"] {
+        let owner = Some(if name == "c" { "you" } else { "me" }.to_owned());
+        store.create(SessionRecord { owner, ..record(name, &hands) }).await.unwrap();
+        if name == "b" {
+            hands.advance(10);
+        }
+    }
+    for (owner, expected) in [(None, "cdeab"), (Some("me".to_owned()), "deab")] {
+        for limit in 1..=5 {
+            let (mut listed, mut after) = (String::new(), None);
+            for _ in 0..=expected.len() {
+                let filter = Filter { owner: owner.clone(), limit: Some(limit), after };
+                let page = store.list(&filter).await.unwrap();
+                listed.extend(page.iter().map(|record| record.id.as_str()));
+                let Some(last) = page.last() else { break };
+                after = Some(Place { used_at: last.used_at, id: last.id.clone() });
+            }
+            assert_eq!(listed, expected, "{limit}");
+        }
+    }
+});
+
+for_every_store!(sessions_and_prompts_that_wait_are_counted(store, hands) {
+    assert_eq!(store.counts().await, Ok(Counts::default()));
+    let (_, _) = owned(&*store, "resting", &hands).await;
+    let (working, fence) = owned(&*store, "working", &hands).await;
+    for name in ["queued", "undecided", "delivering"] {
+        store.submit(&working, key(name), json!({"type": "prompt", "text": name})).await.unwrap();
+    }
+    let queued = |name| Queued { key: key(name), supersedes: Vec::new() };
+    let state = CommandState::Delivering;
+    let works = Commit {
+        patch: Patch { state: Some(State::Working), ..Patch::default() },
+        queued: vec![queued("queued"), queued("delivering")],
+        commands: vec![CommandUpdate { key: key("delivering"), state, sequence: None }],
+        ..Commit::default()
+    };
+    store.commit(&working, fence, works).await.unwrap();
+    let counts = |names: &[&str]| Counts {
+        sessions: names.iter().map(|name| ((*name).to_owned(), 1)).collect(),
+        waiting_prompts: 1,
+    };
+    assert_eq!(store.counts().await, Ok(counts(&["idle", "working"])));
+    hands.advance(600_000);
+    assert_eq!(store.counts().await, Ok(counts(&["working"])));
 });
 
 for_every_store!(a_session_that_rests_expires(store, hands) {
@@ -295,7 +309,40 @@ for_every_store!(a_command_is_acknowledged_in_the_same_way_every_time(store, han
     let refused = CommandState::Refused { reason: "late".to_owned() };
     store.commit(&session, fence, update(refused, None)).await.unwrap();
     let (seen, new) = store.submit(&session, key("k"), prompt).await.unwrap();
-    assert_eq!((seen.state, seen.sequence, new), (CommandState::Delivered, Some(3), false));
+    assert_eq!((&seen.state, seen.sequence, new), (&CommandState::Delivered, Some(3), false));
+    // It can be looked up without its content.
+    assert_eq!(store.acknowledged(&session, &key("k")).await, Ok(Some(seen)));
+    assert_eq!(store.acknowledged(&session, &key("other")).await, Ok(None));
+    let absent = store.acknowledged(&id("none"), &key("k")).await;
+    assert_eq!(absent, Err(Error::NotFound(id("none"))));
+});
+
+// Whoever takes a queued prompt again must find what was decided when it was queued, and not decide it anew.
+for_every_store!(a_command_is_queued_once(store, hands) {
+    let (session, fence) = owned(&*store, "queued", &hands).await;
+    for name in ["decided", "undecided"] {
+        store.submit(&session, key(name), json!({"type": "prompt", "text": name})).await.unwrap();
+    }
+    let queue = |requests: &[&str]| {
+        let supersedes = requests.iter().map(|it| (*it).to_owned()).collect();
+        let queued = vec![Queued { key: key("decided"), supersedes }];
+        Commit { queued, ..Commit::default() }
+    };
+    let supersedes = async || -> Vec<Option<Vec<String>>> {
+        let open = store.open_commands(&session).await.unwrap();
+        open.into_iter().map(|it| it.supersedes).collect()
+    };
+    assert_eq!(supersedes().await, [None, None]);
+    store.commit(&session, fence, queue(&["r1", "r2"])).await.unwrap();
+    let expected = [Some(vec!["r1".to_owned(), "r2".to_owned()]), None];
+    assert_eq!(supersedes().await, expected);
+    // It is the first decision that counts, also after the command was about to be delivered.
+    store.commit(&session, fence, queue(&[])).await.unwrap();
+    for state in [CommandState::Delivering, CommandState::Accepted] {
+        let commands = vec![CommandUpdate { key: key("decided"), state, sequence: None }];
+        store.commit(&session, fence, Commit { commands, ..Commit::default() }).await.unwrap();
+    }
+    assert_eq!(supersedes().await, expected);
 });
 
 for_every_store!(a_command_is_withdrawn_until_it_begins(store, hands) {
@@ -385,6 +432,11 @@ for_every_store!(an_owner_learns_that_the_one_before_was_lost(store, hands) {
     store.release(&session, first).await.unwrap();
     let second = store.claim(&session).await.unwrap();
     assert!(!second.follows_lost_owner());
+    // An owner in the same process failed without a release, because the agent before it may still be ending.
+    let third = store.claim(&session).await.unwrap();
+    assert!(third.follows_lost_owner());
+    store.release(&session, second).await.unwrap();
+    assert!(store.claim(&session).await.unwrap().follows_lost_owner(), "the release was stale");
     store.probe().await.unwrap();
 });
 

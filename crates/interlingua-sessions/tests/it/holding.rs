@@ -7,7 +7,7 @@ use interlingua::Entry;
 use interlingua::event::{Event, Outcome, TurnStarted};
 use interlingua_sessions::host::{HostLimits, NewSession, Received};
 use interlingua_sessions::{
-    Acknowledgement, Answer, CommandState, Commit, Durability, Error, Fence, Filter, Host,
+    Acknowledgement, Answer, CommandState, Commit, Counts, Durability, Error, Fence, Filter, Host,
     IdempotencyKey, Page, Patch, SessionId, SessionRecord, SqliteStore, State, Store,
     StoredCommand, Tail,
 };
@@ -168,6 +168,10 @@ struct Raced {
 }
 
 impl Store for Raced {
+    fn counts(&self) -> Answer<'_, Counts> {
+        self.store.counts()
+    }
+
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {
         Box::pin(async move {
             self.other.claim(id).await?;
@@ -221,6 +225,14 @@ impl Store for Raced {
             true => Box::pin(async { Err(Error::Failed("the disk is full".to_owned())) }),
             false => self.store.submit(id, key, body),
         }
+    }
+
+    fn acknowledged<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: &'a IdempotencyKey,
+    ) -> Answer<'a, Option<Acknowledgement>> {
+        self.store.acknowledged(id, key)
     }
 
     fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool> {

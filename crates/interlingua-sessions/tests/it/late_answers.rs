@@ -10,13 +10,13 @@ use interlingua::event::{
 use interlingua::json::{Json, Text};
 use interlingua_sessions::host::{Command, HostLimits, Received, Verdict, WhilePending};
 use interlingua_sessions::{
-    CommandState, CommandUpdate, Commit, Host, MemoryStore, Patch, SessionId, SessionRecord, State,
-    Store, Waiting,
+    CommandState, CommandUpdate, Commit, Host, Lines, MemoryStore, Patch, SessionId, SessionRecord,
+    State, Store, Waiting,
 };
 use serde_json::json;
 
 use crate::support::key;
-use crate::talker::{Fixture, Scripts, outcomes, prompt};
+use crate::talker::{Fixture, Scripts, kinds, outcomes, prompt, texts, within};
 
 /// When the answers were announced.
 const ANNOUNCED: u64 = 1_794_909_600_000;
@@ -57,6 +57,16 @@ fn answer(call: &str, text: &str) -> Command {
     Command::Answer { request: call.to_owned(), answer: Some(json!(text)), decline: None }
 }
 
+/// Entries of the host, from a number on.
+fn numbered(first: u64, events: impl IntoIterator<Item = Event<'static>>) -> Lines {
+    let origin = interlingua::Origin { added: true, ..interlingua::Origin::default() };
+    let entry = |(sequence, event)| {
+        let origin = origin.clone();
+        Entry { sequence, received_at: Some(ANNOUNCED), epoch: 0, origin, event, raw: None }
+    };
+    (first..).zip(events).map(entry).collect()
+}
+
 /// A store with a session whose host was killed, with these entries, and a command that it was
 /// executing.
 async fn killed(
@@ -66,12 +76,7 @@ async fn killed(
     let (store, id) = (Arc::new(MemoryStore::default()), SessionId::new("cut").unwrap());
     let record = SessionRecord::new(id.clone(), "talker", 1);
     store.create(SessionRecord { id_seed: 7, ..record }).await.unwrap();
-    let origin = interlingua::Origin { added: true, ..interlingua::Origin::default() };
-    let entry = |(sequence, event)| {
-        let origin = origin.clone();
-        Entry { sequence, received_at: Some(ANNOUNCED), epoch: 0, origin, event, raw: None }
-    };
-    let entries = (0..).zip(events).map(entry).collect();
+    let entries = numbered(0, events);
     let fence = store.claim(&id).await.unwrap();
     let mut commands = Vec::new();
     if let Some(command) = command {
@@ -81,7 +86,10 @@ async fn killed(
         commands.push(CommandUpdate { key: key("once"), state, sequence });
     }
     let patch = Patch { state: Some(State::Working), ..Patch::default() };
-    store.commit(&id, fence, Commit { entries, patch, commands }).await.unwrap();
+    store
+        .commit(&id, fence, Commit { entries, patch, commands, ..Commit::default() })
+        .await
+        .unwrap();
     (store, id)
 }
 
@@ -221,8 +229,12 @@ async fn the_agent_is_started_when_all_calls_are_answered() {
 async fn an_interrupt_ends_the_calls_that_wait() {
     let (fixture, id) = lost(&["c1", "c2"]).await;
     fixture.send(&id, "a", answer("c1", "blue")).await;
-    assert_eq!(fixture.send(&id, "stop", Command::Interrupt).await.state, CommandState::Delivered);
+    let interrupted = fixture.send(&id, "stop", Command::Interrupt).await;
+    assert_eq!(interrupted.state, CommandState::Delivered);
     let log = fixture.until_turns(&id, 2).await;
+    // It took effect with the turn that ends the calls, and not after its end.
+    let at = kinds(&log).iter().rposition(|kind| *kind == "turn_started").unwrap();
+    assert_eq!(interrupted.sequence, Some(at as u64));
     assert_eq!(outcomes(&log), [Outcome::WaitingForClient, Outcome::Cancelled]);
     let cancelled = |call| ended(call, ToolStatus::Cancelled);
     assert_eq!(ends(&log), [cancelled("c2"), cancelled("c1")]);
@@ -259,6 +271,80 @@ async fn a_prompt_waits_for_the_answer_or_supersedes_it() {
     assert_eq!(outcomes(&log), [Outcome::WaitingForClient, Outcome::Completed]);
     assert_eq!(ends(&log), [ended("c1", ToolStatus::Denied)]);
     assert_eq!((fixture.scripts.times("next"), fixture.scripts.times(INTRODUCTION)), (1, 0));
+}
+
+/// A session whose host accepted a prompt during a turn and was stopped, and which then called a tool of its client.
+async fn accepted_before_the_call(while_pending: WhilePending) -> (Fixture, SessionId) {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("wait").await;
+    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    let next = Command::Prompt { text: "next".to_owned(), while_pending, joins: false };
+    assert_eq!(fixture.send(&id, "next", next).await.state, CommandState::Accepted);
+    within(fixture.host.shutdown()).await;
+    let fence = fixture.store.claim(&id).await.unwrap();
+    let first = fixture.store.watch(&id).borrow().next;
+    let entries = numbered(first, paused(&["c1"]).into_iter().chain([waits()]));
+    let patch = Patch { state: Some(waiting(&["c1"])), ..Patch::default() };
+    let commit = Commit { entries, patch, ..Commit::default() };
+    fixture.store.commit(&id, fence, commit).await.unwrap();
+    fixture.store.release(&id, fence).await.unwrap();
+    let host =
+        Host::open(fixture.store.clone(), fixture.scripts.clone(), HostLimits::default()).await;
+    (Fixture { host: host.unwrap(), ..fixture }, id)
+}
+
+/// A prompt was accepted during a turn, which then called a tool. The next owner of the session judged it again: it
+/// denied the call, or refused the prompt, and the client's answer was refused.
+#[tokio::test]
+async fn an_accepted_prompt_is_not_judged_by_a_call_that_came_later() {
+    for while_pending in [WhilePending::Supersede, WhilePending::Reject] {
+        let (fixture, id) = accepted_before_the_call(while_pending).await;
+        // This owner has retired, because nothing can be done; the answer begins another one.
+        fixture.until_record(&id, |record| record.state == waiting(&["c1"])).await;
+        let answered = fixture.send(&id, "a", answer("c1", "blue")).await;
+        assert_eq!(answered.state, CommandState::Accepted, "{while_pending:?}");
+        let log = fixture.until_turns(&id, 4).await;
+        assert_eq!(ends(&log), [ended("c1", ToolStatus::Completed)], "{while_pending:?}");
+        assert_eq!(texts(&log), ["begins", "resumed", "next"], "{while_pending:?}");
+        fixture.until_record(&id, |record| record.state == State::Idle).await;
+        let next = Command::Prompt { text: "next".to_owned(), while_pending, joins: false };
+        assert_eq!(fixture.send(&id, "next", next).await.state, CommandState::Delivered);
+    }
+}
+
+/// A prompt supersedes a call once, for all owners of the session, and another prompt may wait before it.
+#[tokio::test]
+async fn a_call_that_is_superseded_stays_so_for_the_next_host() {
+    let (fixture, id) = lost(&["c1", "c2"]).await;
+    fixture.send(&id, "a", answer("c1", "blue")).await;
+    fixture.send(&id, "p1", prompt("first")).await;
+    // No agent can be started before the host ends.
+    let limits = HostLimits { live: 0, ..HostLimits::default() };
+    fixture.host.shutdown().await;
+    let host = Host::open(fixture.store.clone(), fixture.scripts.clone(), limits).await.unwrap();
+    let fixture = Fixture { host, ..fixture };
+    let supersede = Command::Prompt {
+        text: "second".to_owned(),
+        while_pending: WhilePending::Supersede,
+        joins: false,
+    };
+    let taken = fixture.send(&id, "p2", supersede).await;
+    assert_eq!(taken.state, CommandState::Accepted);
+    let refused = fixture.send(&id, "a", answer("c1", "blue")).await.state;
+    assert!(matches!(refused, CommandState::Refused { .. }), "{refused:?}");
+    within(fixture.host.shutdown()).await;
+    let host =
+        Host::open(fixture.store.clone(), fixture.scripts.clone(), HostLimits::default()).await;
+    let fixture = Fixture { host: host.unwrap(), ..fixture };
+    let log = fixture.until_turns(&id, 3).await;
+    let denied = |call| ended(call, ToolStatus::Denied);
+    assert_eq!(ends(&log), [denied("c1"), denied("c2")]);
+    assert_eq!(texts(&log), ["first", "second"]);
+    // The agent learned of it with the first of its prompts, which is the turn that follows the calls.
+    let started = kinds(&log).iter().rposition(|kind| *kind == "turn_started");
+    let end = kinds(&log).iter().rposition(|kind| *kind == "tool_ended");
+    assert!(end < started, "{:?}", kinds(&log));
+    assert_eq!(fixture.scripts.times("blue"), 0);
 }
 
 /// A session that waits does not rest, so it does not expire before it is answered.

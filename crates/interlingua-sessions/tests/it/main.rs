@@ -1,6 +1,10 @@
 //! The stores of sessions, with one suite of tests for all of them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+#[macro_use]
+mod stores;
+
+mod acknowledging;
 mod contract;
 mod holding;
 mod host;
@@ -10,3 +14,4 @@ mod recovery;
 mod sqlite;
 mod support;
 mod talker;
+mod unsteady;

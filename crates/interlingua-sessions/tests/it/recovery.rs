@@ -2,20 +2,22 @@
 //! runs twice.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 
 use interlingua::Entry;
 use interlingua::event::{Event, HostState, Outcome, TurnStarted};
 use interlingua::json::{Json, Text};
-use interlingua_sessions::host::{Command, HostLimits, Received, WhilePending};
+use interlingua_sessions::host::{Command, HostLimits, NewSession, Received, WhilePending};
 use interlingua_sessions::{
-    CommandState, CommandUpdate, Commit, Host, IdempotencyKey, MemoryStore, Patch, SessionId,
-    SessionRecord, State, Store,
+    CommandState, CommandUpdate, Commit, Host, IdempotencyKey, MemoryStore, Patch, Queued,
+    SessionId, SessionRecord, State, Store,
 };
 use serde_json::json;
 
 use crate::support::key;
 use crate::talker::{Fixture, Scripts, kinds, log, outcomes, prompt, texts, within};
+use crate::unsteady::Unsteady;
 
 /// A session with a command that its host was delivering when it was killed, after these events.
 async fn killed(
@@ -38,7 +40,10 @@ async fn killed(
     let fence = store.claim(&id).await.unwrap();
     let commands = vec![CommandUpdate { key: key("once"), state, sequence }];
     let patch = Patch { state: Some(State::Working), ..Patch::default() };
-    store.commit(&id, fence, Commit { entries, patch, commands }).await.unwrap();
+    store
+        .commit(&id, fence, Commit { entries, patch, commands, ..Commit::default() })
+        .await
+        .unwrap();
     id
 }
 
@@ -111,6 +116,34 @@ async fn a_prompt_that_was_joining_a_turn_is_not_sent_again() {
     }
 }
 
+/// With the prompt that was on its way, more wait than may be queued. All were accepted, so none is refused.
+#[tokio::test]
+async fn accepted_prompts_are_taken_again_however_many_they_are() {
+    let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(Received::No));
+    let id = killed(&store, prompt("once"), [intent(&key("once"))]).await;
+    let names: Vec<_> = (0..100).map(|number| format!("k{number}")).collect();
+    let body = serde_json::to_value(prompt("more")).unwrap();
+    for name in &names {
+        store.submit(&id, key(name), body.clone()).await.unwrap();
+    }
+    let queued = names.iter().map(|name| Queued { key: key(name), supersedes: Vec::new() });
+    let fence = store.claim(&id).await.unwrap();
+    let commit = Commit { queued: queued.collect(), ..Commit::default() };
+    store.commit(&id, fence, commit).await.unwrap();
+    // No agent is started, so that all of them wait.
+    let limits = HostLimits { live: 0, ..HostLimits::default() };
+    let host = Host::open(store.clone(), scripts.clone(), limits).await.unwrap();
+    let fixture = Fixture { host, store, scripts };
+    for name in names.iter().map(String::as_str).chain(["once"]) {
+        let text = if name == "once" { name } else { "more" };
+        let state = fixture.send(&id, name, prompt(text)).await.state;
+        assert_eq!(state, CommandState::Accepted, "{name}");
+    }
+    let refused = fixture.send(&id, "new", prompt("more")).await.state;
+    assert!(matches!(refused, CommandState::Refused { .. }), "{refused:?}");
+    within(fixture.host.shutdown()).await;
+}
+
 /// The agent had begun a turn by itself between the intent and the end of the host. It does not show
 /// whether the agent has the prompt.
 #[tokio::test]
@@ -143,12 +176,17 @@ async fn a_turn_of_the_agents_own_is_no_receipt() {
 async fn a_prompt_that_joined_a_turn_ends_with_it() {
     let fixture = Fixture::new().await;
     let id = fixture.create("wait").await;
-    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    let before = fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    let first = kinds(&before).iter().position(|kind| *kind == "block").unwrap() as u64;
     let while_pending = WhilePending::default();
     let joins = Command::Prompt { text: "wait for more".to_owned(), while_pending, joins: true };
     let joined = fixture.send(&id, "join", joins.clone()).await;
     assert_eq!(joined.state, CommandState::Delivered);
-    fixture.until(&id, |log| texts(log).len() == 2).await;
+    let before = fixture.until(&id, |log| texts(log).len() == 2).await;
+    // It took effect behind what the agent had printed, and before what it then printed.
+    let second = kinds(&before).iter().rposition(|kind| *kind == "block").unwrap() as u64;
+    let at = joined.sequence.unwrap();
+    assert!(first < at && at <= second, "{first} < {at} <= {second}");
     within(fixture.host.shutdown()).await;
     assert_eq!(outcomes(&log(&*fixture.store, &id).await), [Outcome::Cancelled]);
     let limits = HostLimits::default();
@@ -186,4 +224,31 @@ async fn a_prompt_that_was_only_announced_is_sent_by_the_next_host() {
     let log = fixture.until_turns(&id, 1).await;
     assert_eq!((outcomes(&log), texts(&log)), (vec![Outcome::Completed], vec!["hello".to_owned()]));
     assert_eq!(fixture.scripts.times("hello"), 1);
+}
+
+/// The store could not be read for a moment. Its error ended the agent in the middle of the turn, and what waited was
+/// taken up by nobody before the next command.
+#[tokio::test]
+async fn a_store_that_cannot_be_read_is_read_again() {
+    let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(Received::Unknown));
+    let unsteady = Arc::new(Unsteady::new(store.clone()));
+    let host = Host::open(unsteady.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
+    let fixture = Fixture { host, store, scripts };
+    let fails = || unsteady.failures.store(3, Ordering::SeqCst);
+    let failed = || unsteady.failures.load(Ordering::SeqCst) == 0;
+    // The log, when the agent is started.
+    let new = NewSession { agent: "talker".to_owned(), ..NewSession::default() };
+    let id = within(fixture.host.create(new)).await.unwrap().id;
+    fails();
+    fixture.send(&id, "first", prompt("wait")).await;
+    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    assert!(failed());
+    // The commands, while a turn is running.
+    fails();
+    assert_eq!(fixture.send(&id, "next", prompt("next")).await.state, CommandState::Accepted);
+    assert!(failed());
+    fixture.send(&id, "stop", Command::Interrupt).await;
+    let log = fixture.until_turns(&id, 2).await;
+    assert_eq!(outcomes(&log), [Outcome::Cancelled, Outcome::Completed]);
+    assert_eq!(fixture.scripts.launches.lock().unwrap().len(), 1);
 }

@@ -132,8 +132,6 @@ async fn a_session_of_a_killed_process_is_recognised() {
     let path = folder.path().join("sessions.db");
     let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
     let (session, _) = owned(&store, "killed", &hands).await;
-    // The same process takes it again: no agent was lost.
-    assert!(!store.claim(&session).await.unwrap().follows_lost_owner());
     drop(store);
     let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
     assert!(store.claim(&session).await.unwrap().follows_lost_owner());
@@ -141,7 +139,9 @@ async fn a_session_of_a_killed_process_is_recognised() {
 
 #[tokio::test]
 async fn an_older_schema_is_migrated() {
-    for schema in [include_str!("schema-1.sql"), include_str!("schema-2.sql")] {
+    let schemas =
+        [include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+    for schema in schemas {
         let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
         let path = folder.path().join("sessions.db");
         rusqlite::Connection::open(&path).unwrap().execute_batch(schema).unwrap();
@@ -150,13 +150,15 @@ async fn an_older_schema_is_migrated() {
         let (store, session) = (open(), id("old"));
         assert_eq!(store.load(&session).await.unwrap().unwrap().agent, "codex");
         assert_eq!(numbers(&store.read(&session, 0, 10_000).await.unwrap().lines), [0, 1]);
-        assert_eq!(store.open_commands(&session).await.unwrap().len(), 1);
+        let commands = store.open_commands(&session).await.unwrap();
+        // A prompt that was accepted is not refused later.
+        assert_eq!((commands.len(), &commands[0].supersedes), (1, &Some(Vec::new())));
         let fence = store.claim(&session).await.unwrap();
         assert_eq!(store.commit(&session, fence, entries(2..3)).await.unwrap().next, 3);
         drop(store);
         let version = "PRAGMA user_version";
         let connection = rusqlite::Connection::open(&path).unwrap();
-        assert_eq!(connection.query_row(version, [], |row| row.get(0)), Ok(3));
+        assert_eq!(connection.query_row(version, [], |row| row.get(0)), Ok(4));
         // What the earlier version appended is read with what this one appends.
         assert_eq!(numbers(&open().read(&session, 0, 10_000).await.unwrap().lines), [0, 1, 2]);
     }

@@ -44,7 +44,7 @@ while read -r line; do
     *'take the following results'*) say resumed; end success false completed;;
     *die*) say begins; exit 7;;
     *wait*) say begins; continue;;
-    *flood*) i=0; while [ $i -lt 2000 ]; do i=$((i+1)); n=$((n+1)); say more; done; continue;;
+    *flood*) i=0; while [ $i -lt 2000 ]; do i=$((i+1)); n=$((n+1)); say more; done; : > flooded; continue;;
     *steps*) mkfifo go; i=0; while [ $i -lt 30 ]; do i=$((i+1)); n=$((n+1)); say more; until read -r _ < go; do :; done; done; end success false completed; continue;;
     *touch*) request Bash '{"command":"touch x"}'; continue;;
     *ask*) request AskUserQuestion '{"questions":[{"question":"Which?","header":"W","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}],"multiSelect":false}]}'; continue;;

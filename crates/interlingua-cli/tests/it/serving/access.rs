@@ -1,6 +1,7 @@
 //! Who may use a store and a server.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use crate::http::{TOKEN, send_with};
+use crate::log::{has, outcomes};
 use crate::support::command;
 
 #[test]
@@ -90,6 +92,65 @@ fn a_server_without_a_token_generates_one_and_shows_it_once() {
         token
     });
     assert_ne!(first, second, "each server has its own");
+}
+
+/// The first line of the answer to a request with these headers, and its headers.
+fn head_of_answer(desk: &Desk, headers: &str) -> String {
+    let mut connection = TcpStream::connect(desk.address.get().unwrap()).unwrap();
+    let request = format!(
+        "GET /v1/sessions HTTP/1.1\r\nauthorization: Bearer {TOKEN}\r\nconnection: close\r\n{headers}\r\n"
+    );
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().0.to_owned()
+}
+
+#[test]
+fn a_server_has_the_limits_and_names_that_it_was_given() {
+    let mut desk = Desk::prepared();
+    let arguments = "--host agents.example --allow-origin https://app.example --live 1 --idle 0";
+    desk.arguments = arguments.split(' ').map(str::to_owned).collect();
+    desk.start();
+    for (host, status) in [("agents.example", "200"), ("localhost", "200"), ("x.example", "421")] {
+        let answer = head_of_answer(&desk, &format!("host: {host}\r\n"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
+    }
+    let of_page =
+        |origin| head_of_answer(&desk, &format!("host: localhost\r\norigin: {origin}\r\n"));
+    let own = of_page("https://app.example");
+    assert!(own.contains("access-control-allow-origin: https://app.example"), "{own}");
+    let foreign = of_page("https://evil.example");
+    assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
+    // The only agent that may be live works, so another session waits for its place.
+    let works = desk.create("wait", "k1");
+    desk.until(&works, has("block_delta"));
+    let waits = desk.create("hello", "k2");
+    assert_eq!(
+        (desk.session(&waits)["state"].as_str(), desk.times("hello")),
+        (Some("starting"), 0)
+    );
+    desk.command(&works, "k3", json!({"type": "interrupt"}));
+    desk.until(&waits, |events| outcomes(events).len() == 1);
+    // An agent that rests is closed at once.
+    desk.until_no_process();
+    assert_eq!(desk.session(&waits)["state"], "idle");
+}
+
+/// A session that names no mode has that of the configuration, which callers may not request.
+#[test]
+fn a_mode_of_the_configuration_has_to_be_permitted() {
+    let mut desk = Desk::prepared();
+    let config = desk.path("config.toml").display().to_string();
+    std::fs::write(&config, "mode = \"auto\"\n").unwrap();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--memory", "--config", &config];
+    let served = command(&arguments).env("INTERLINGUA_TOKEN", TOKEN).output().unwrap();
+    let problem = String::from_utf8_lossy(&served.stderr).into_owned();
+    assert_eq!(served.status.code(), Some(2), "{problem}");
+    assert!(problem.contains("--allow-mode auto") && problem.contains("config.toml"), "{problem}");
+    desk.arguments = ["--config", &config, "--allow-mode", "auto"].map(str::to_owned).to_vec();
+    desk.start();
+    assert_eq!(desk.request("GET", "/readyz", None, None).status, 200);
 }
 
 /// A desk whose server has a file of tokens, and no token in its environment.

@@ -1,8 +1,11 @@
 //! `interlingua sessions --server`: lists, follows, continues and deletes the sessions of a server.
 
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 
 use super::desk::Desk;
+use super::following::{answer_all, answered};
 use super::script::said;
 use crate::http::TOKEN;
 use crate::log::{has, of_kind, outcomes};
@@ -44,6 +47,23 @@ fn sessions_of_a_server_are_listed_continued_and_deleted() {
     assert!(other.stderr.contains("no session \"nothing\""), "{}", other.stderr);
     succeeds(&desk, &["delete", &id]);
     assert_eq!(succeeds(&desk, &["list"]), "");
+}
+
+/// A server lists a part of its sessions at once, and the others were left out.
+#[test]
+fn all_sessions_of_a_server_are_listed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let mut command = command(&["sessions", "--server", &server, "--json"]);
+    let listing = command.env("INTERLINGUA_TOKEN", TOKEN).spawn().unwrap();
+    let part = |id: &str, next: Value| {
+        answered("200 OK", "", &json!({"sessions": [{"id": id}], "next": next}))
+    };
+    let requests =
+        answer_all(&listener, vec![part("one", json!("7-one")), part("two", Value::Null)]);
+    let listed = ran(listing.wait_with_output().unwrap());
+    assert_eq!((listed.code, &*listed.stdout), (Some(0), "{\"id\":\"one\"}\n{\"id\":\"two\"}\n"));
+    assert!(requests[1].contains("after=7-one"), "{requests:?}");
 }
 
 #[test]
@@ -153,6 +173,34 @@ done
     let environment = std::fs::read_to_string(desk.path("work/environment")).unwrap();
     assert!(environment.contains("HOME="), "{environment}");
     assert!(!environment.contains(TOKEN), "{environment}");
+}
+
+/// An agent may know the token all the same, from a file for example.
+#[test]
+fn the_token_is_redacted_where_an_agent_prints_it() {
+    let script = r#"#!/bin/sh
+while read -r line; do
+  case $line in *'"type":"user"'*) ;; *) continue;; esac
+  echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i"}'
+  echo '{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"the token is TOKEN."}]},"session_id":"s1","uuid":"u"}'
+  echo '{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s1","uuid":"r"}'
+done
+"#;
+    let mut desk = Desk::with_agent(&script.replace("TOKEN", TOKEN), "claude");
+    desk.start();
+    let id = desk.create("go", "k1");
+    let events = desk.until(&id, |events| outcomes(events).len() == 1);
+    let printed = Value::Array(events).to_string();
+    assert!(printed.contains("the token is [redacted]."), "{printed}");
+    desk.stop();
+    for file in std::fs::read_dir(desk.folder.path()).unwrap().map(Result::unwrap) {
+        let is_store = file.file_name().to_string_lossy().starts_with("sessions.db");
+        if is_store && file.file_type().unwrap().is_file() {
+            let stored = std::fs::read(file.path()).unwrap();
+            let found = stored.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes());
+            assert!(!found, "{}", file.path().display());
+        }
+    }
 }
 
 /// A page in a browser gets a token for one session.

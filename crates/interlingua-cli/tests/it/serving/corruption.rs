@@ -126,9 +126,12 @@ fn a_damaged_log_is_an_error_of_its_session() {
         let (id, other) = (completed(&desk, "hello", "a"), completed(&desk, "hello", "b"));
         damage(&mut desk, &id, &damaged);
         for dialect in ["events", "ui-message"] {
-            let path = format!("/v1/sessions/{id}/events?dialect={dialect}");
-            let answer = desk.request("GET", &path, None, None);
-            assert_eq!(answer.status, 500, "{damaged}: {}", answer.text());
+            // The answer to a reader of server-sent events was an empty 200, so that it connected again for ever.
+            for live in ["", "&live=long-poll", "&live=sse"] {
+                let path = format!("/v1/sessions/{id}/events?offset=-1&dialect={dialect}{live}");
+                let answer = desk.request("GET", &path, None, None);
+                assert_eq!(answer.status, 500, "{damaged}{live}: {}", answer.text());
+            }
         }
         assert_eq!(desk.session(&id)["state"], "idle");
         assert_takes_no_prompts(&desk, &id, &damaged);

@@ -10,6 +10,7 @@ mod delivery;
 mod desk;
 mod disk;
 mod faults;
+mod following;
 mod kills;
 mod lost_agents;
 mod model_api;

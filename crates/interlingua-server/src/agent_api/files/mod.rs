@@ -103,7 +103,7 @@ async fn of_chat(
     chat: &str,
 ) -> Result<Option<SessionRecord>, ApiError> {
     let owner = access.owner().map(str::to_owned);
-    let records = app.store().list(&Filter { owner, limit: None }).await?;
+    let records = app.store().list(&Filter { owner, ..Filter::default() }).await?;
     let is_own = |record: &SessionRecord| record.owner.as_deref() == access.owner();
     let mut own = records.into_iter().filter(is_own);
     Ok(own.find(|record| sandbox::is_of_chat(record, chat)))

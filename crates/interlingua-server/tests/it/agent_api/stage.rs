@@ -33,6 +33,14 @@ impl Sessions for Noting {
         self.stored.create(request)
     }
 
+    fn created<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        key: &'a IdempotencyKey,
+    ) -> Future<'a, Option<SessionRecord>> {
+        self.stored.created(owner, key)
+    }
+
     fn command<'a>(
         &'a self,
         id: &'a SessionId,
@@ -45,6 +53,10 @@ impl Sessions for Noting {
 
     fn delete<'a>(&'a self, id: &'a SessionId) -> Future<'a, bool> {
         self.stored.delete(id)
+    }
+
+    fn live_agents(&self) -> usize {
+        self.stored.live_agents()
     }
 
     fn store(&self) -> &Arc<dyn Store> {

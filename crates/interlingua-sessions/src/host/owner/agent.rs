@@ -9,7 +9,7 @@ use super::{Live, Owner};
 use crate::host::delivery::{self, Turn};
 use crate::host::observation::{Observed, updates};
 use crate::host::{Logs, Prepared, history};
-use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Lines, Patch, State, log};
+use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Lines, Patch, State};
 
 impl Owner {
     /// Starts the agent, because a prompt waits.
@@ -20,7 +20,7 @@ impl Owner {
         let remembers =
             self.record.native_ids.is_empty() || launcher.remembers(&self.record) != Some(false);
         let keeps_lines = needs_log || !remembers;
-        let stored = match log::read(&*self.shared.store, &self.record, keeps_lines).await {
+        let stored = match self.stored_log(&self.record, keeps_lines).await {
             Err(damaged @ Error::Damaged { .. }) => return self.refuse_prompts(&damaged).await,
             read => read?,
         };
@@ -52,7 +52,7 @@ impl Owner {
     async fn log_of_earlier(&self) -> Result<Vec<u8>, Error> {
         let Some(earlier) = &self.record.continues else { return Ok(Vec::new()) };
         match self.shared.store.load(earlier).await? {
-            Some(record) => Ok(log::read(&*self.shared.store, &record, true).await?.lines),
+            Some(record) => Ok(self.stored_log(&record, true).await?.lines),
             None => Ok(Vec::new()),
         }
     }
@@ -76,7 +76,7 @@ impl Owner {
             }
             Err(error) => {
                 let reason = error.to_string();
-                let stored = log::read(&*self.shared.store, &self.record, false).await?;
+                let stored = self.stored_log(&self.record, false).await?;
                 self.fail_prompt(stored.reader, &reason).await
             }
         }
@@ -107,14 +107,14 @@ impl Owner {
     }
 
     /// Stores a change with what became of commands in the end, and answers those who wait for them.
-    async fn end_commands(
+    pub(super) async fn end_commands(
         &mut self,
         keys: Vec<IdempotencyKey>,
         state: &CommandState,
         sequence: Option<u64>,
         mut commit: Commit,
     ) -> Result<(), Error> {
-        commit.commands = updates(&keys, state, sequence).collect();
+        commit.commands.extend(updates(&keys, state, sequence));
         self.commit(commit).await?;
         for key in keys {
             self.answered(key, state.clone(), sequence);
@@ -196,7 +196,7 @@ impl Owner {
             let _ = live.handle.close().await;
             self.until_agent_ended().await?;
         } else {
-            let entries = match log::read(&*self.shared.store, &self.record, false).await {
+            let entries = match self.stored_log(&self.record, false).await {
                 Ok(stored) => self.finished(stored.reader),
                 // Nothing is appended to a damaged log, not even its end.
                 Err(Error::Damaged { .. }) => Lines::default(),

@@ -1,18 +1,19 @@
 //! What each command does, and who learns what became of it.
 
+use interlingua_agents::Refused;
 use interlingua_agents::permission::Decision;
-use interlingua_agents::{CallOutcome, Prompt, Refused};
 
 use super::{Live, Owner};
 use crate::host::client_calls;
 use crate::host::command::{Command, Reaction, WhilePending};
 use crate::host::delivery::{QueuedPrompt, Turn};
 use crate::{
-    Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, State, Waiting,
+    Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, Queued,
+    State, Waiting,
 };
 
 /// What the agent learns of a request that a new prompt supersedes.
-const SUPERSEDED: &str = "the user sent a new prompt instead of an answer";
+pub(super) const SUPERSEDED: &str = "the user sent a new prompt instead of an answer";
 
 /// The number of prompts that may wait in a session.
 const MAX_QUEUED: usize = 100;
@@ -20,7 +21,7 @@ const MAX_QUEUED: usize = 100;
 impl Owner {
     /// Executes the commands that were stored since the last call.
     pub(super) async fn take_commands(&mut self) -> Result<(), Error> {
-        for command in self.shared.store.open_commands(&self.id).await? {
+        for command in self.open_commands().await? {
             // A session that was closed by one of them takes no more.
             if self.record.state == State::Ended {
                 break;
@@ -31,9 +32,12 @@ impl Owner {
             self.taken = command.position + 1;
             let key = command.acknowledgement.key.clone();
             self.open.insert(key.clone(), command.acknowledgement);
-            match serde_json::from_value::<Command>(command.body) {
-                Ok(command) => self.execute(key, command).await?,
-                Err(problem) => {
+            match (serde_json::from_value(command.body), command.supersedes) {
+                (Ok(Command::Prompt { text, .. }), Some(supersedes)) => {
+                    self.queue_again(QueuedPrompt::new(key, text), &supersedes).await?;
+                }
+                (Ok(command), _) => self.execute(key, command).await?,
+                (Err(problem), _) => {
                     let reason = format!("this is not a command: {problem}");
                     self.settle(key, CommandState::Refused { reason }).await?;
                 }
@@ -57,10 +61,10 @@ impl Owner {
             Command::Prompt { text, joins: true, .. } if self.observed.turn == Turn::Running => {
                 self.mark(&key, CommandState::Delivering, None).await?;
                 let joined = match &self.agent {
-                    Some(live) => live.handle.prompt(Prompt::joining(text)).await,
+                    Some(live) => live.handle.join(text).await,
                     None => Err(Refused::NoTurn),
                 };
-                self.settle(key, settled(joined)).await
+                self.settle_answered(key, joined).await
             }
             Command::Prompt { text, while_pending, .. } => {
                 self.queue(key, text, while_pending).await
@@ -69,8 +73,7 @@ impl Owner {
             command => {
                 self.mark(&key, CommandState::Delivering, None).await?;
                 let answer = self.act(command).await;
-                let at = answer.as_ref().ok().copied();
-                self.settle_at(key, settled(answer.map(drop)), at).await
+                self.settle_answered(key, answer).await
             }
         }
     }
@@ -90,31 +93,58 @@ impl Owner {
             let reason = format!("{MAX_QUEUED} prompts wait already: send it again later");
             return self.settle(key, CommandState::Refused { reason }).await;
         }
-        let mut prompt = QueuedPrompt::new(key.clone(), text);
-        if !self.observed.waiting.is_empty() {
-            match while_pending {
-                WhilePending::Queue => {}
-                WhilePending::Supersede if self.awaits_late_answers() => {
-                    let outcome = CallOutcome::Denied(SUPERSEDED.to_owned());
-                    prompt.results = self.end_late_calls(&outcome).await?;
-                }
-                WhilePending::Supersede => self.supersede().await,
-                WhilePending::Reject => {
-                    let reason = "the session waits for an answer: give it, or send the prompt with \
-                                  `whilePending` set to `queue` or `supersede`";
-                    let state = CommandState::Refused { reason: reason.to_owned() };
-                    return self.settle(key, state).await;
-                }
+        let supersedes = match while_pending {
+            WhilePending::Reject if !self.observed.waiting.is_empty() => {
+                let reason = "the session waits for an answer: give it, or send the prompt with \
+                              `whilePending` set to `queue` or `supersede`";
+                return self.settle(key, refused_as(reason)).await;
             }
+            WhilePending::Supersede => self.pending_requests(),
+            WhilePending::Queue | WhilePending::Reject => Vec::new(),
+        };
+        self.prompts.push_back(QueuedPrompt::new(key.clone(), text));
+        let is_late = self.awaits_late_answers();
+        let refused = if is_late { self.supersede_late(&supersedes) } else { Vec::new() };
+        // From here on, the prompt is neither refused, nor does it supersede what waits later.
+        let queued = vec![Queued { key, supersedes: supersedes.clone() }];
+        let patch = Patch { state: self.changed_state(), ..Patch::default() };
+        self.end_superseded(refused, Commit { patch, queued, ..Commit::default() }).await?;
+        if !is_late {
+            self.supersede_live(&supersedes).await;
         }
-        self.prompts.push_back(prompt);
-        self.store_state().await
+        Ok(())
     }
 
-    /// Answers everything that waits as superseded.
-    async fn supersede(&mut self) {
+    /// Queues a prompt that was queued by an earlier owner of the session.
+    async fn queue_again(
+        &mut self,
+        prompt: QueuedPrompt,
+        supersedes: &[String],
+    ) -> Result<(), Error> {
+        self.prompts.push_back(prompt);
+        let refused = self.supersede_late(supersedes);
+        let patch = Patch { state: self.changed_state(), ..Patch::default() };
+        if refused.is_empty() && patch.is_empty() {
+            return Ok(());
+        }
+        self.end_superseded(refused, Commit { patch, ..Commit::default() }).await
+    }
+
+    /// Stores that a prompt is queued, and that the answers are refused which it supersedes.
+    async fn end_superseded(
+        &mut self,
+        refused: Vec<IdempotencyKey>,
+        commit: Commit,
+    ) -> Result<(), Error> {
+        let (state, sequence) = (refused_as(SUPERSEDED), Some(self.next));
+        self.end_commands(refused, &state, sequence, commit).await
+    }
+
+    /// Answers requests of a live agent as superseded.
+    async fn supersede_live(&mut self, requests: &[String]) {
         let Some(live) = &self.agent else { return };
-        for waiting in &self.observed.waiting {
+        let waiting = self.observed.waiting.iter();
+        for waiting in waiting.filter(|it| requests.iter().any(|id| id == it.request())) {
             // What has been answered in the meantime does not matter.
             let _ = match waiting {
                 Waiting::Decision { request } => {
@@ -173,19 +203,32 @@ impl Owner {
         key: IdempotencyKey,
         state: CommandState,
     ) -> Result<(), Error> {
-        self.settle_at(key, state, None).await
+        self.settle_at(key, state, self.next).await
     }
 
-    /// The same for a command that took effect at an entry, instead of at the end of the log.
+    /// The same for a command that the agent was given, which took effect at an entry or was refused.
+    async fn settle_answered(
+        &mut self,
+        key: IdempotencyKey,
+        answer: Result<u64, Refused>,
+    ) -> Result<(), Error> {
+        match answer {
+            Ok(at) => {
+                self.append_until(at).await?;
+                self.settle_at(key, CommandState::Delivered, at).await
+            }
+            Err(refused) => self.settle(key, refused_as(&refused.to_string())).await,
+        }
+    }
+
     async fn settle_at(
         &mut self,
         key: IdempotencyKey,
         state: CommandState,
-        at: Option<u64>,
+        at: u64,
     ) -> Result<(), Error> {
-        let sequence = Some(at.unwrap_or(self.next));
-        self.mark(&key, state.clone(), sequence).await?;
-        self.answered(key, state, sequence);
+        self.mark(&key, state.clone(), Some(at)).await?;
+        self.answered(key, state, Some(at));
         Ok(())
     }
 
@@ -207,10 +250,7 @@ impl Owner {
     }
 }
 
-/// What became of a command that the agent was given.
-fn settled(answer: Result<(), Refused>) -> CommandState {
-    match answer {
-        Ok(()) => CommandState::Delivered,
-        Err(refused) => CommandState::Refused { reason: refused.to_string() },
-    }
+/// What became of a command that is refused for this reason.
+pub(super) fn refused_as(reason: &str) -> CommandState {
+    CommandState::Refused { reason: reason.to_owned() }
 }

@@ -4,15 +4,17 @@ use interlingua::event::Outcome;
 use interlingua_agents::{CallOutcome, LateResult};
 
 use super::Owner;
+use super::commands::{SUPERSEDED, refused_as};
 use crate::host::delivery::{self, QueuedPrompt, Turn};
-use crate::{CommandState, Commit, Error, IdempotencyKey, Patch, State, Waiting, log};
+use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, Waiting};
 
 /// What an interrupted call ends with.
 const INTERRUPTED: &str = "the user interrupted the turn";
 
-/// An answer that was taken. Its command stays accepted until the agent gets it.
+/// The end of a call, of which the agent learns when no other one waits.
 pub(super) struct LateAnswer {
-    key: IdempotencyKey,
+    /// The command that answers it, which stays accepted until then. A call that a prompt supersedes has none.
+    key: Option<IdempotencyKey>,
     result: LateResult,
 }
 
@@ -36,54 +38,92 @@ impl Owner {
         self.observed.turn == Turn::Resting && !self.observed.waiting.is_empty()
     }
 
-    /// Takes a late answer. When no other call waits, the agent is given all of them.
+    /// What waits for an answer, and the calls whose late answers were taken.
+    pub(super) fn pending_requests(&self) -> Vec<String> {
+        let waiting = self.observed.waiting.iter().map(Waiting::request);
+        let taken = self.late.iter().map(|late| &*late.result.call);
+        waiting.chain(taken).map(str::to_owned).collect()
+    }
+
+    /// Takes a late answer.
     pub(super) async fn answer_late(
         &mut self,
         key: IdempotencyKey,
         result: LateResult,
     ) -> Result<(), Error> {
         self.observed.waiting.retain(|waiting| waiting.request() != result.call);
-        self.late.push(LateAnswer { key, result });
-        if self.observed.waiting.is_empty() {
-            let answers = std::mem::take(&mut self.late).into_iter();
-            let (keys, results) = answers.map(|late| (late.key, late.result)).unzip();
-            self.prompts.push_front(QueuedPrompt { keys, text: String::new(), results });
-        }
+        self.late.push(LateAnswer { key: Some(key), result });
+        self.give_late_answers();
         self.store_state().await
     }
 
-    /// Ends all calls that wait, and refuses the answers that were taken. Returns the ends of the calls.
-    pub(super) async fn end_late_calls(
+    /// Ends calls that wait for late answers, because a queued prompt supersedes them. Returns the commands whose
+    /// answers it supersedes, too.
+    pub(super) fn supersede_late(&mut self, requests: &[String]) -> Vec<IdempotencyKey> {
+        let outcome = CallOutcome::Denied(SUPERSEDED.to_owned());
+        let refused = self.end_late_calls(&outcome, |call| requests.iter().any(|it| it == call));
+        self.give_late_answers();
+        refused
+    }
+
+    /// When no call waits any more, the agent is given all answers: with a prompt of their own, or with the
+    /// next one if it has superseded them all.
+    fn give_late_answers(&mut self) {
+        if !self.observed.waiting.is_empty() || self.late.is_empty() {
+            return;
+        }
+        let answers = std::mem::take(&mut self.late).into_iter();
+        let (keys, results): (Vec<_>, Vec<_>) = answers.map(|late| (late.key, late.result)).unzip();
+        let keys: Vec<_> = keys.into_iter().flatten().collect();
+        match self.prompts.front_mut() {
+            Some(next) if keys.is_empty() => next.results.extend(results),
+            _ => self.prompts.push_front(QueuedPrompt { keys, text: String::new(), results }),
+        }
+    }
+
+    /// Ends calls with an outcome, whether they wait or have a late answer. Returns the commands whose
+    /// answers are not given.
+    fn end_late_calls(
         &mut self,
         outcome: &CallOutcome,
-    ) -> Result<Vec<LateResult>, Error> {
-        let calls = self.observed.waiting.iter().filter_map(|waiting| match waiting {
-            Waiting::ClientTool { request, .. } => {
-                self.observed.client_calls.late(request, outcome.clone())
-            }
-            _ => None,
+        ends: impl Fn(&str) -> bool,
+    ) -> Vec<IdempotencyKey> {
+        let (mut ended, mut refused) = (Vec::new(), Vec::new());
+        let calls = &self.observed.client_calls;
+        self.observed.waiting.retain(|waiting| {
+            let result = calls.late(waiting.request(), outcome.clone());
+            let ended_now = result.filter(|_| ends(waiting.request()));
+            let stays = ended_now.is_none();
+            ended.extend(ended_now.map(|result| LateAnswer { key: None, result }));
+            stays
         });
-        let mut results: Vec<_> = calls.collect();
-        self.observed.waiting.clear();
-        for LateAnswer { key, result } in std::mem::take(&mut self.late) {
-            results.push(LateResult { outcome: outcome.clone(), ..result });
-            let reason = outcome.text().0.into_owned();
-            self.settle(key, CommandState::Refused { reason }).await?;
+        for late in self.late.iter_mut().filter(|late| ends(&late.result.call)) {
+            refused.extend(late.key.take());
+            late.result.outcome = outcome.clone();
         }
-        Ok(results)
+        self.late.splice(0..0, ended);
+        refused
     }
 
     /// Interrupts a turn that waits for late answers.
     pub(super) async fn interrupt_late(&mut self, key: IdempotencyKey) -> Result<(), Error> {
-        let outcome = CallOutcome::Cancelled(INTERRUPTED.to_owned());
-        let results = self.end_late_calls(&outcome).await?;
-        let events = delivery::turn_of(&results, Outcome::Cancelled, INTERRUPTED);
         // Until it has ended, it numbers the entries.
         self.until_agent_ended().await?;
-        let stored = log::read(&*self.shared.store, &self.record, false).await?;
+        let stored = self.stored_log(&self.record, false).await?;
+        let outcome = CallOutcome::Cancelled(INTERRUPTED.to_owned());
+        let refused = self.end_late_calls(&outcome, |_| true);
+        let results: Vec<_> =
+            std::mem::take(&mut self.late).into_iter().map(|late| late.result).collect();
+        let events = delivery::turn_of(&results, Outcome::Cancelled, INTERRUPTED);
         let entries = self.emitted(stored.reader, events);
-        let patch = Patch { state: Some(State::Idle), ..Patch::default() };
-        self.commit(Commit { entries, patch, ..Commit::default() }).await?;
-        self.settle(key, CommandState::Delivered).await
+        let patch = Patch { state: Some(self.state()), ..Patch::default() };
+        // It takes effect with the first of the entries, in the same commit.
+        let (state, at) = (CommandState::Delivered, self.next);
+        let interrupt =
+            CommandUpdate { key: key.clone(), state: state.clone(), sequence: Some(at) };
+        let commit = Commit { entries, patch, commands: vec![interrupt], ..Commit::default() };
+        self.end_commands(refused, &refused_as(INTERRUPTED), Some(at), commit).await?;
+        self.answered(key, state, Some(at));
+        Ok(())
     }
 }
