@@ -8,7 +8,7 @@ use interlingua_sessions::{
 };
 use serde_json::json;
 
-use crate::support::{Hands, entries, entry, id, key, numbers, owned, parsed, record};
+use crate::support::{entries, entry, id, key, numbers, owned, parsed, record};
 
 for_every_store!(a_record_is_created_once_loaded_and_deleted(store, hands) {
     let record = SessionRecord {
