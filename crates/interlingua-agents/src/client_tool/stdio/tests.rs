@@ -2,6 +2,7 @@
 
 mod proxy;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -11,9 +12,12 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, RequestHandle, RunningService};
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream,
+};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::*;
 use crate::client_tool::handler::{ReceivedCall, ToolMessage};
@@ -378,6 +382,73 @@ async fn the_end_of_the_input_needs_no_owner() {
     within(scene.proxy.cut()).await;
     scene.agent.cancel().await.unwrap();
     within(scene.served).await.unwrap();
+}
+
+/// An agent in a loop must not fill the memory while the owner is away.
+#[tokio::test]
+async fn the_number_of_open_calls_is_bounded() {
+    let scene = Scene::new().await;
+    within(scene.agent.list_all_tools()).await.unwrap();
+    scene.proxy.set(Mode::Down);
+    let mut calls: JoinSet<_> = (0..65)
+        .map(|_| {
+            let peer = scene.agent.peer().clone();
+            async move { peer.call_tool(call("all")).await }
+        })
+        .collect();
+    let refused = within(calls.join_next()).await.unwrap().unwrap().unwrap();
+    assert!(text(&refused).starts_with("64 calls wait"), "{}", text(&refused));
+}
+
+/// An owner that answers each request with more than 64 MiB.
+async fn excessive() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut server, _)) = listener.accept().await {
+            let head = "HTTP/1.1 200 OK\r\ncontent-length: 70000000\r\n\r\n";
+            server.write_all(head.as_bytes()).await.unwrap();
+            // The server closes the connection before it has read all of it.
+            let _ = server.write_all(&vec![b' '; 70_000_000]).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large_is_an_error() {
+    let url = format!("http://{}/mcp", excessive().await);
+    let server = StdioToolServer::with_pace(&url, "t", PACE).unwrap();
+    let (streams, _served) = serve(server);
+    let agent = ().serve(streams).await.unwrap();
+    let refused = within(agent.list_all_tools()).await.unwrap_err().to_string();
+    assert!(refused.contains("more than 67108864 bytes"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_too_large_is_refused() {
+    let (offer, mut messages) = session(&ClientToolServer::start().unwrap());
+    let url = offer.endpoint().url;
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    let mut owner = TcpStream::connect(address).await.unwrap();
+    let authorization = offer.endpoint().authorization;
+    let head = format!(
+        "PUT /mcp/calls/0123456789abcdef HTTP/1.1\r\nhost: {address}\r\nauthorization: {authorization}\r\ncontent-length: 70000000\r\n\r\n"
+    );
+    owner.write_all(head.as_bytes()).await.unwrap();
+    let (mut response, mut body) = owner.split();
+    let mut status = [0; 12];
+    let sending = async {
+        // The owner closes the connection before it has read all of it.
+        let _ = body.write_all(&vec![b' '; 70_000_000]).await;
+        std::future::pending::<()>().await
+    };
+    tokio::select! {
+        read = within(response.read_exact(&mut status)) => drop(read.unwrap()),
+        () = sending => {}
+    }
+    assert_eq!(&status, b"HTTP/1.1 413");
+    assert!(messages.try_recv().is_err());
 }
 
 #[tokio::test]
