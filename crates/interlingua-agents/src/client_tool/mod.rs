@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub(crate) use endpoint::LONGEST_WAIT;
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, ToolCommand};
 pub(crate) use handler::{MOST_OPEN, ReceivedCall, ToolMessage};
 pub use list::ClientTools;
 pub use server::{ClientToolOffer, ClientToolServer};
