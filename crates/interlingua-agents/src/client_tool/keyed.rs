@@ -231,8 +231,12 @@ mod tests {
         Call { generation: 0, tool, input: serde_json::Map::new(), meta: serde_json::Map::new() }
     }
 
+    async fn within<T>(future: impl Future<Output = T>) -> T {
+        tokio::time::timeout(Duration::from_secs(20), future).await.unwrap()
+    }
+
     async fn next(received: &mut UnboundedReceiver<ToolMessage>) -> ReceivedCall {
-        match received.recv().await {
+        match within(received.recv()).await {
             Some(ToolMessage::Called(call)) => call,
             other => panic!("{other:?}"),
         }
@@ -248,8 +252,8 @@ mod tests {
         let attached = calls.attach(key, call()).unwrap();
         let made = next(received).await;
         made.answer.send(ClientResult::Output(answer.to_owned())).unwrap();
-        assert!(attached.answer().await.is_some());
-        assert!(matches!(received.recv().await, Some(ToolMessage::Withdrawn(_))));
+        assert!(within(attached.answer()).await.is_some());
+        assert!(matches!(within(received.recv()).await, Some(ToolMessage::Withdrawn(_))));
     }
 
     #[tokio::test]
@@ -259,11 +263,14 @@ mod tests {
         let made = next(&mut received).await;
         made.answer.send(ClientResult::Output("x".to_owned())).unwrap();
         for attached in attached {
-            assert_eq!(*attached.answer().await.unwrap(), ClientResult::Output("x".to_owned()));
+            assert_eq!(
+                *within(attached.answer()).await.unwrap(),
+                ClientResult::Output("x".to_owned())
+            );
         }
-        assert!(matches!(received.recv().await, Some(ToolMessage::Withdrawn(_))));
+        assert!(matches!(within(received.recv()).await, Some(ToolMessage::Withdrawn(_))));
         // The answer is still there, and no other call was made.
-        assert!(calls.attach("a", call()).unwrap().answer().await.is_some());
+        assert!(within(calls.attach("a", call()).unwrap().answer()).await.is_some());
         assert!(received.try_recv().is_err());
     }
 
@@ -340,6 +347,6 @@ mod tests {
         drop(attached);
         tokio::time::sleep(2 * GRACE).await;
         assert!(made.answer.is_closed());
-        assert!(matches!(received.recv().await, Some(ToolMessage::Withdrawn(_))));
+        assert!(matches!(within(received.recv()).await, Some(ToolMessage::Withdrawn(_))));
     }
 }

@@ -25,10 +25,6 @@ use handler::Handler;
 use owner::Owner;
 use transport::AgentTransport;
 
-/// How long the server may take to end, after its agent has closed its standard input. Meanwhile it
-/// withdraws what the agent has called.
-const END_WITHIN: Duration = Duration::from_secs(1);
-
 /// How long the server waits, before what.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
@@ -40,6 +36,9 @@ struct Pace {
     longest_pause: Duration,
     /// Until it gives up to tell the owner that a call has ended. The owner finds out by itself, too.
     end_of_call: Duration,
+    /// Until it ends, after its agent has closed its input. Meanwhile it withdraws what the agent has
+    /// called.
+    end: Duration,
 }
 
 impl Default for Pace {
@@ -49,6 +48,7 @@ impl Default for Pace {
             shortest_pause: Duration::from_millis(50),
             longest_pause: Duration::from_secs(2),
             end_of_call: GRACE,
+            end: Duration::from_secs(1),
         }
     }
 }
@@ -57,6 +57,7 @@ impl Default for Pace {
 pub struct StdioToolServer {
     handler: Handler,
     closing: Arc<watch::Sender<bool>>,
+    end: Duration,
 }
 
 impl StdioToolServer {
@@ -75,7 +76,7 @@ impl StdioToolServer {
         let closing = Arc::new(watch::Sender::new(false));
         let owner = Arc::new(Owner::new(url, token, pace)?);
         let handler = Handler::new(owner, closing.subscribe(), pace.progress);
-        Ok(Self { handler, closing })
+        Ok(Self { handler, closing, end: pace.end })
     }
 
     /// Serves an agent until its input ends, or the server is [closed](Self::close).
@@ -94,7 +95,7 @@ impl StdioToolServer {
         let mut closing = self.closing.subscribe();
         let overdue = async {
             let _ = closing.wait_for(|closing| *closing).await;
-            tokio::time::sleep(END_WITHIN).await;
+            tokio::time::sleep(self.end).await;
         };
         tokio::select! {
             () = served => {}
