@@ -55,6 +55,22 @@ pub enum Error {
         /// The agent.
         agent: String,
     },
+    /// The description of a program does not say how it learns of the tools of the client.
+    #[error(
+        "{program} cannot call tools of the client: add the table `[client-tools]` to its description, which says how it learns of an MCP server. A screen has no tools"
+    )]
+    NoToolsTable {
+        /// The program.
+        program: String,
+    },
+    /// The server over standard streams was not named.
+    #[error(
+        "no program was named that offers {agent} the tools of the client: set `Request::mcp_program`"
+    )]
+    NoMcpProgram {
+        /// The agent.
+        agent: String,
+    },
     /// The tools of the client are offered to another session.
     #[error("these tools of the client are those of another session: offer them once more")]
     ClientToolsTaken,
@@ -139,10 +155,12 @@ impl Error {
             | Self::InvalidConnection { .. }
             | Self::InvalidSchema { .. }
             | Self::InvalidClientTools { .. }
+            | Self::NoMcpProgram { .. }
             | Self::PromptNotDelivered { .. } => Fault::Caller,
             Self::NoMode { .. }
             | Self::NoScreen { .. }
             | Self::NoClientTools { .. }
+            | Self::NoToolsTable { .. }
             | Self::ClientToolsTaken
             | Self::NotRestarted => Fault::Unsupported,
             Self::NotInstalled { .. }

@@ -36,7 +36,10 @@ mod tls;
 pub mod tool;
 mod watch;
 
-pub use client_tool::{ClientTool, ClientToolOffer, ClientToolServer, ClientTools, Endpoint};
+pub use client_tool::{
+    ClientTool, ClientToolOffer, ClientToolServer, ClientTools, Endpoint, StdioToolServer,
+    ToolCommand,
+};
 pub use config::Config;
 pub use error::Error;
 pub use process_agent::ProcessAgent;
@@ -49,6 +52,9 @@ pub use session::{
 };
 /// The variable with the token of a server. No program that an agent or a tool starts receives it.
 pub const SERVER_TOKEN: &str = "INTERLINGUA_TOKEN";
+
+/// The variables of this process that no program receives which it starts: secrets of other sessions.
+const NOT_INHERITED: [&str; 3] = [SERVER_TOKEN, StdioToolServer::URL, StdioToolServer::TOKEN];
 
 pub use tls::prepare as prepare_tls;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::agent::Relaunch;
-use crate::client_tool::{ClientToolOffer, Endpoint};
+use crate::client_tool::{ClientToolOffer, Endpoint, ToolCommand};
 use crate::error::Error;
 use crate::permission::Mode;
 use crate::process::{Guard, Isolation};
@@ -27,6 +27,10 @@ pub struct Request {
     pub program: Option<PathBuf>,
     /// The tools that the client runs.
     pub client_tools: Option<Arc<ClientToolOffer>>,
+    /// The program that offers these tools over standard streams when it is started with the argument
+    /// `mcp`: `interlingua`, or one that runs a [`StdioToolServer`](crate::StdioToolServer). It is for
+    /// agents that take an MCP server only as a command.
+    pub mcp_program: Option<PathBuf>,
     /// Additional flags, passed to the agent unchanged.
     pub flags: Vec<String>,
     /// The files of the working folder may make the agent run programs without asking: hooks,
@@ -53,6 +57,7 @@ impl Default for Request {
             environment: Vec::new(),
             program: None,
             client_tools: None,
+            mcp_program: None,
             flags: Vec::new(),
             trusts_folder: false,
             exec: false,
@@ -93,6 +98,12 @@ impl Request {
     /// Where the agent finds the tools of the client.
     pub(crate) fn tool_endpoint(&self) -> Option<Endpoint> {
         self.client_tools.as_ref().map(|tools| tools.endpoint())
+    }
+
+    /// The command by which the agent starts a server of these tools.
+    pub(crate) fn tool_command(&self) -> Option<ToolCommand> {
+        let program = self.mcp_program.clone()?;
+        self.tool_endpoint().map(|endpoint| ToolCommand { program, endpoint })
     }
 
     /// The value of an environment variable, as the agent will see it.

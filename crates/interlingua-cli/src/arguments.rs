@@ -54,6 +54,7 @@ pub(crate) enum Command {
     Translate(TranslateArguments),
     Check(CheckArguments),
     Dialects(DialectsArguments),
+    Mcp(McpArguments),
     Completions(CompletionsArguments),
 }
 
@@ -439,6 +440,22 @@ pub(crate) struct DialectsArguments {
     #[arg(value_parser = DialectName::Any)]
     pub(crate) name: Option<&'static Dialect>,
 }
+
+/// Offer an agent the client's tools of its session, as an MCP server over standard streams.
+///
+/// The agent starts this command itself. It finds its session by the environment variables
+/// INTERLINGUA_MCP_URL and INTERLINGUA_MCP_TOKEN, which `run`, `chat` and `serve` set for a program
+/// that a file describes. It ends with its standard input, and reconnects to its session until then.
+/// The exit code is 2 when the variables cannot be used.
+#[derive(Debug, Args)]
+#[command(after_help = MCP_EXAMPLE)]
+pub(crate) struct McpArguments {}
+
+const MCP_EXAMPLE: &str = "\
+Example, in the file that describes an agent:
+  [client-tools]
+  arguments = [\"--mcp-config\", \"{file}\"]
+  file = \"{servers}\"";
 
 /// Print a shell completion script.
 #[derive(Debug, Args)]

@@ -1,12 +1,19 @@
 //! Which program guards runs: the small one beside this program, or this program itself.
 
+use std::path::PathBuf;
+
 use interlingua_agents::process::Guard;
 
 use crate::GUARD;
 
+/// The program that runs, which agents start as a server of tools.
+pub(crate) fn this_program() -> Option<PathBuf> {
+    std::env::current_exe().ok()
+}
+
 /// The guard of a run.
 pub(crate) fn guard() -> Option<Guard> {
-    let this = std::env::current_exe().ok()?;
+    let this = this_program()?;
     #[cfg(target_os = "linux")]
     if let Some(program) = beside::guard(&this) {
         // It becomes this program if it is of another version.

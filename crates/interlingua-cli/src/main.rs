@@ -19,6 +19,7 @@ mod dialect_name;
 mod dialects;
 mod guard;
 mod input;
+mod mcp;
 mod model_api;
 mod output;
 mod question;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Command::Translate(arguments) => translate::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Dialects(arguments) => dialects::run(arguments),
+        Command::Mcp(_) => mcp::run(),
         Command::Completions(arguments) => completions::run(arguments),
     };
     exit(done)

@@ -271,6 +271,7 @@ pub(crate) fn process_agent(
         environment: arguments.env.clone(),
         program: arguments.program.clone(),
         client_tools,
+        mcp_program: guard::this_program(),
         flags: arguments.flags.clone(),
         trusts_folder: arguments.trust_folder,
         exec: arguments.exec,

@@ -67,7 +67,7 @@ fn stream(request: &Request) -> Plan {
     arguments.push(format!("--prompt={PROMPT}").into());
     arguments.extend(allowed_and_resumed(request));
     // Without a folder for them there are no token counts; everything else still works.
-    let Ok(scratch) = tempfile::tempdir() else {
+    let Ok(scratch) = super::scratch_folder() else {
         return Plan::stream("copilot", arguments, Delivery::Argument);
     };
     let counts = scratch.path().join("usage.json");

@@ -301,10 +301,24 @@ impl Launch {
     }
 }
 
-/// Writes a file for the agent into a temporary folder, which must exist as long as the agent.
+/// Creates a temporary folder that only this user can open.
+fn scratch_folder() -> io::Result<TempDir> {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "elsewhere, the folder is the user's own"))]
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::fs::Permissions;
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(Permissions::from_mode(0o700));
+    }
+    builder.tempdir()
+}
+
+/// Writes a file for the agent, which may contain a secret, into a temporary folder, which must exist
+/// as long as the agent.
 fn scratch_file(name: &str, text: &str) -> Result<(TempDir, PathBuf), Error> {
     let failed = |path: &Path, problem| Error::NotPrepared { path: path.to_owned(), problem };
-    let folder = tempfile::tempdir().map_err(|problem| failed(&std::env::temp_dir(), problem))?;
+    let folder = scratch_folder().map_err(|problem| failed(&std::env::temp_dir(), problem))?;
     let path = folder.path().join(name);
     std::fs::write(&path, text).map_err(|problem| failed(&path, problem))?;
     Ok((folder, path))
@@ -615,6 +629,16 @@ mod tests {
         assert_eq!(InputFraming::Lines.frame("{}"), b"{}\n");
         let framed = InputFraming::ContentLength.frame(r#"{"a":"é"}"#);
         assert_eq!(framed, "Content-Length: 10\r\n\r\n{\"a\":\"é\"}".as_bytes());
+    }
+
+    /// It may contain the token of a session. Without the mode of its folder, the umask decides.
+    #[test]
+    #[cfg(unix)]
+    fn a_file_for_an_agent_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let (folder, path) = scratch_file("a.json", "{}").unwrap();
+        let mode = folder.path().metadata().unwrap().permissions().mode();
+        assert_eq!((mode & 0o777, path.parent()), (0o700, Some(folder.path())));
     }
 
     #[test]

@@ -12,9 +12,15 @@
 //!
 //! [files]                 # files that the working folder must have; written if they are missing
 //! "MY_AGENT.md" = "Answer in English."
+//!
+//! [client-tools]          # how the program learns of the tools of the client
+//! arguments = ["--mcp-config", "{file}"]
+//! file = "{servers}"      # a private file, here with `{"mcpServers": …}`
 //! ```
 //!
 //! An argument with a `{…}` whose value is not given is left out, together with the flag before it.
+
+mod client_tools;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,7 +29,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-use super::{Delivery, Launch, PROMPT, Relaunch, find_on_path};
+use super::{ClientToolNeeds, Delivery, Launch, PROMPT, Relaunch, find_on_path};
 use crate::driver::{
     AcpDriver, AcpSession, ClaudeDriver, CodexDriver, Driver, Interrupt, PlainDriver,
     PlainScreenDriver, SCREEN, SIZE, Thread,
@@ -32,6 +38,7 @@ use crate::error::Error;
 use crate::process::{Command, Input};
 use crate::process_agent::ProcessAgent;
 use crate::request::Request;
+use client_tools::{Added, ClientToolsTable};
 
 /// A program that speaks a known dialect, or has only a screen.
 #[derive(Clone, Deserialize)]
@@ -52,6 +59,8 @@ pub struct Program {
     environment: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "relative_files")]
     files: BTreeMap<PathBuf, String>,
+    #[serde(default, rename = "client-tools")]
+    client_tools: Option<ClientToolsTable>,
 }
 
 /// Environment variables may be secrets, so they are not shown.
@@ -79,7 +88,7 @@ enum Prompt {
 }
 
 /// What to do about a description that cannot be read.
-const ADVICE: &str = "Correct the file: it has the keys command, arguments, dialect or screen, prompt, interrupt, environment and files.";
+const ADVICE: &str = "Correct the file: it has the keys command, arguments, dialect or screen, prompt, interrupt, environment, files and client-tools.";
 
 /// Checks the dialect while it is read, so that an error has its line.
 fn readable_dialect<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
@@ -121,6 +130,7 @@ impl Program {
 
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let program: Self = toml::from_str(text).map_err(|error| format!("{error}{ADVICE}"))?;
+        program.client_tools.iter().try_for_each(ClientToolsTable::check)?;
         match (program.screen, program.dialect.as_str()) {
             (true, "") => return Ok(program),
             (true, _) => {
@@ -148,16 +158,15 @@ impl Program {
     pub fn prepare(&self, request: &Request) -> Result<ProcessAgent, Error> {
         let (launch, program) = (self.launch(request)?, self.clone());
         let (first, request) = (request.relaunch(), request.clone());
+        let client_tools = request.client_tools.clone();
         let again = move |next: &Relaunch| program.launch(&request.with(next));
-        Ok(ProcessAgent::new(launch).relaunched(first, again))
+        Ok(ProcessAgent::new(launch).relaunched(first, again).with_client_tools(client_tools))
     }
 
     /// Prepares one launch for a request.
     pub fn launch(&self, request: &Request) -> Result<Launch, Error> {
         request.check()?;
-        if request.client_tools.is_some() {
-            return Err(Error::NoClientTools { agent: self.command.clone() });
-        }
+        let Added { arguments: added, environment: variables, file } = self.added(request)?;
         let program = find_on_path(&self.command).ok_or_else(|| Error::NotInstalled {
             agent: self.command.clone(),
             program: self.command.clone(),
@@ -169,10 +178,11 @@ impl Program {
             None => return Err(interlingua::Error::NotRead { dialect: "unknown" }.into()),
         };
         let own = self.environment.clone().into_iter();
+        let requested = request.environment.iter().cloned();
         let command = Command {
             program,
-            arguments: self.arguments(request),
-            environment: own.chain(request.environment.iter().cloned()).collect(),
+            arguments: self.arguments(added, request),
+            environment: own.chain(requested).chain(variables).collect(),
             without: Vec::new(),
             folder: request.folder.clone(),
             terminal: self.screen.then_some(SIZE),
@@ -196,7 +206,38 @@ impl Program {
         let model = request.model.clone().filter(|_| takes_model);
         let launch = Launch::new(command, dialect, self.driver(request));
         let warnings = self.warning().into_iter().collect();
-        Ok(Launch { files, delivery, model, warnings, ..launch })
+        let client_tools = self.needs();
+        Ok(Launch { files, delivery, model, warnings, client_tools, scratch: file, ..launch })
+    }
+
+    /// What the tools of the client add to a launch.
+    fn added(&self, request: &Request) -> Result<Added, Error> {
+        let Some(endpoint) = request.tool_endpoint() else { return Ok(Added::default()) };
+        let mut added = match &self.client_tools {
+            Some(table) if !self.screen => table.added(&self.command, request)?,
+            None if self.has_tools_in_protocol() => Added::default(),
+            _ => return Err(Error::NoToolsTable { program: self.command.clone() }),
+        };
+        let of_server = super::without_proxy(request).into_iter().chain(endpoint.variables());
+        added.environment.extend(of_server.map(|(name, value)| (name.to_owned(), value)));
+        Ok(added)
+    }
+
+    /// Whether the program learns of the tools in its protocol.
+    fn has_tools_in_protocol(&self) -> bool {
+        self.prompt == Prompt::Protocol
+            && self.client_tools.is_none()
+            && matches!(&*self.dialect, "acp" | "codex-app-server")
+    }
+
+    fn needs(&self) -> ClientToolNeeds {
+        let in_protocol = self.has_tools_in_protocol();
+        ClientToolNeeds {
+            // Some agents that speak ACP take prompts before they know their servers.
+            late: in_protocol && self.dialect == "acp",
+            passes_ids: in_protocol && self.dialect == "codex-app-server",
+            limit: None,
+        }
     }
 
     /// Only a program that is prompted in its protocol can be answered in it.
@@ -210,6 +251,8 @@ impl Program {
     fn driver(&self, request: &Request) -> Box<dyn Driver> {
         let (resume, model, mode) = (request.resume.clone(), request.model.clone(), request.mode);
         let folder = super::absolute(&request.folder);
+        let in_protocol = self.has_tools_in_protocol();
+        let client_tools = request.tool_endpoint().filter(|_| in_protocol);
         match &*self.dialect {
             _ if self.screen => {
                 let types_prompt = self.prompt == Prompt::Stdin;
@@ -218,21 +261,24 @@ impl Program {
             _ if self.prompt != Prompt::Protocol => Box::new(PlainDriver::new(self.interrupt)),
             "claude" => Box::<ClaudeDriver>::default(),
             "acp" => {
-                let session = AcpSession { resume, folder, model, mode, ..AcpSession::default() };
+                let tool_command = request.tool_command().filter(|_| in_protocol);
+                let session = AcpSession {
+                    resume,
+                    folder,
+                    model,
+                    mode,
+                    client_tools,
+                    tool_command,
+                    ..AcpSession::default()
+                };
                 Box::new(AcpDriver::new(session))
             }
-            _ => Box::new(CodexDriver::new(Thread {
-                resume,
-                folder,
-                model,
-                mode,
-                ..Thread::default()
-            })),
+            _ => Box::new(CodexDriver::new(Thread { resume, folder, model, mode, client_tools })),
         }
     }
 
     /// The arguments, with the values of the request inserted.
-    fn arguments(&self, request: &Request) -> Vec<OsString> {
+    fn arguments(&self, added: Vec<OsString>, request: &Request) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let facts = [
             ("{prompt}", Some(PROMPT)),
@@ -252,6 +298,7 @@ impl Program {
                 Some((_, None)) => {}
             }
         }
+        arguments.extend(added);
         arguments.extend(request.flags.iter().map(OsString::from));
         arguments
     }
@@ -259,10 +306,7 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::client_tool::{ClientTool, ClientToolServer};
 
     #[test]
     fn a_missing_value_is_left_out_with_its_flag() {
@@ -274,7 +318,7 @@ mod tests {
         "#;
         let program = Program::parse(text).unwrap();
         let request = Request::default();
-        assert_eq!(program.arguments(&request), ["-c", PROMPT]);
+        assert_eq!(program.arguments(Vec::new(), &request), ["-c", PROMPT]);
         let request = Request {
             model: Some("m".into()),
             resume: Some("s".into()),
@@ -282,19 +326,7 @@ mod tests {
             ..request
         };
         let all = ["-c", "--model", "m", "--resume=s", PROMPT, "--own"];
-        assert_eq!(program.arguments(&request), all);
-    }
-
-    /// Its description does not state how it learns of an MCP server.
-    #[tokio::test]
-    async fn tools_of_the_client_are_refused() {
-        let program = Program::parse("command = 'sh'\ndialect = 'claude'").unwrap();
-        assert!(program.prepare(&Request::default()).is_ok());
-        let server = ClientToolServer::start().unwrap();
-        let offer = Arc::new(server.offer(ClientTool::form()).unwrap());
-        let request = Request { client_tools: Some(offer), ..Request::default() };
-        let refused = program.prepare(&request).map(drop).unwrap_err().to_string();
-        assert!(refused.starts_with("sh cannot call tools of the client"), "{refused}");
+        assert_eq!(program.arguments(Vec::new(), &request), all);
     }
 
     #[test]
@@ -328,7 +360,7 @@ mod tests {
   |
 2 | promt = 'stdin'
   | ^^^^^
-unknown field `promt`, expected one of `command`, `arguments`, `dialect`, `screen`, `prompt`, `interrupt`, `environment`, `files`
+unknown field `promt`, expected one of `command`, `arguments`, `dialect`, `screen`, `prompt`, `interrupt`, `environment`, `files`, `client-tools`
 ";
         assert_eq!(parse("command = 'a'\npromt = 'stdin'\n"), format!("{expected}{ADVICE}"));
         let dialect = parse("command = 'a'\ndialect = 'nope'\n");

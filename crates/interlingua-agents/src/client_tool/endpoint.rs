@@ -3,9 +3,12 @@
 //! What concerns one agent only is in its own file; here is what several of them share.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+
+use super::{SERVER_NAME, StdioToolServer};
 
 /// How long an agent may wait for the answer to a call: longer than a session waits, so that it is
 /// the session that ends a call. Timers of JavaScript take no more than 24.8 days.
@@ -39,9 +42,64 @@ impl Endpoint {
         server.into()
     }
 
-    /// The secret, as it stands in a record.
-    pub(crate) fn secret(&self) -> String {
-        Value::from(&*self.authorization).to_string()
+    /// The secrets, as they stand in a record.
+    pub(crate) fn secrets(&self) -> [String; 2] {
+        [&*self.authorization, self.token()].map(|secret| Value::from(secret).to_string())
+    }
+
+    /// The secret without the scheme of the header.
+    fn token(&self) -> &str {
+        self.authorization.strip_prefix("Bearer ").unwrap_or(&self.authorization)
+    }
+
+    /// The environment variables by which a [`StdioToolServer`] finds the server.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
+        [
+            (StdioToolServer::URL, self.url.clone()),
+            (StdioToolServer::TOKEN, self.token().to_owned()),
+        ]
+    }
+}
+
+/// The server over standard streams, for agents that take a server only as a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCommand {
+    /// The program, which is started with the argument `mcp`.
+    pub program: PathBuf,
+    /// Where it finds the tools, which it learns from its environment.
+    pub endpoint: Endpoint,
+}
+
+/// The first argument of the program.
+const ARGUMENT: &str = "mcp";
+
+impl ToolCommand {
+    /// The configuration that many programs take, with the secret.
+    pub(crate) fn servers(&self) -> Value {
+        let variables = self.endpoint.variables();
+        let variables: Map<_, _> = variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), Value::from(value)))
+            .collect();
+        let server = json!({"command": self.program(), "args": [ARGUMENT], "env": variables});
+        json!({"mcpServers": {SERVER_NAME: server}})
+    }
+
+    /// The server in the form of ACP, where variables are a list.
+    pub(crate) fn acp(&self) -> Value {
+        let variables = self.endpoint.variables();
+        let variables = variables.map(|(name, value)| json!({"name": name, "value": value}));
+        json!({
+            "name": SERVER_NAME,
+            "command": self.program(),
+            "args": [ARGUMENT],
+            "env": variables,
+        })
+    }
+
+    /// The program, as a record names it.
+    pub(crate) fn program(&self) -> String {
+        self.program.display().to_string()
     }
 }
 

@@ -8,17 +8,18 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverRequestMethod,
     DiscoverResult, Implementation, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ProtocolVersion, RequestMetaObject, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    ProgressNotificationParam, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use serde_json::{Map, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use super::{ClientResult, ClientTool, SERVER_NAME};
 
 /// How often an agent learns that a call is still open. Some agents give up a call that is silent.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(20);
+pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The most calls of a session that wait at once. Each keeps its input.
 pub(crate) const MOST_OPEN: usize = 64;
@@ -87,20 +88,54 @@ impl Handler {
         Arc::clone(&self.shared)
     }
 
+    /// The number of disconnections before these connections.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The tools, for an agent that asks for them.
+    pub(super) fn list(&self) -> Vec<Tool> {
+        self.shared.listings.send_modify(|listings| *listings += 1);
+        self.shared.tools.clone()
+    }
+
+    /// Passes a call on. The error is for the model.
+    pub(super) fn open(
+        &self,
+        tool: String,
+        input: Map<String, Value>,
+        meta: &Map<String, Value>,
+    ) -> Result<OpenedCall, String> {
+        if self.shared.tools.iter().all(|known| known.name != tool) {
+            let known: Vec<_> = self.shared.tools.iter().map(|tool| &*tool.name).collect();
+            return Err(format!("there is no tool `{tool}`, only {}", known.join(", ")));
+        }
+        let Ok(permit) = Arc::clone(&self.shared.open).try_acquire_owned() else {
+            return Err(format!("{MOST_OPEN} calls wait for the user already: wait for them"));
+        };
+        let (answer, answered) = oneshot::channel();
+        let number = self.shared.calls.fetch_add(1, Ordering::Relaxed);
+        let messages = self.shared.messages.clone();
+        let withdrawal = Withdrawal { number, messages };
+        let (native, input) = (native_id(meta), Value::Object(input).to_string());
+        let generation = self.generation;
+        let call = ReceivedCall { number, generation, native, tool, input, answer };
+        // If the session has ended, the receiver of the answer notices.
+        let _ = self.shared.messages.send(ToolMessage::Called(call));
+        Ok(OpenedCall { answered, _permit: permit, _withdrawal: withdrawal })
+    }
+
     /// Waits for the answer to a call, and reports to the agent that it is still open.
     async fn wait(
         &self,
-        mut answered: oneshot::Receiver<ClientResult>,
+        mut call: OpenedCall,
         context: &RequestContext<RoleServer>,
     ) -> ClientResult {
         let token = context.meta.get_progress_token();
         let mut ticks = 0.0;
         loop {
             tokio::select! {
-                answer = &mut answered => {
-                    let gone = "the session has ended, and the call was not answered".to_owned();
-                    return answer.unwrap_or(ClientResult::Error(gone));
-                }
+                result = call.answered() => return result,
                 () = context.ct.cancelled() => {
                     return ClientResult::Error("the call was cancelled".to_owned());
                 }
@@ -117,13 +152,31 @@ impl Handler {
     }
 }
 
-/// Reports that a call is not waited for any more, however its handler ends.
-struct Withdrawal<'h> {
-    number: u64,
-    messages: &'h mpsc::UnboundedSender<ToolMessage>,
+/// A call that was passed on to its session. It is withdrawn when this is dropped.
+#[derive(Debug)]
+pub(super) struct OpenedCall {
+    answered: oneshot::Receiver<ClientResult>,
+    _permit: OwnedSemaphorePermit,
+    /// It comes last, so that the session finds that nobody waits.
+    _withdrawal: Withdrawal,
 }
 
-impl Drop for Withdrawal<'_> {
+impl OpenedCall {
+    /// Waits for the answer, which comes once.
+    pub(super) async fn answered(&mut self) -> ClientResult {
+        let gone = "the session has ended, and the call was not answered".to_owned();
+        (&mut self.answered).await.unwrap_or(ClientResult::Error(gone))
+    }
+}
+
+/// Reports that a call is not waited for any more, however its handler ends.
+#[derive(Debug)]
+struct Withdrawal {
+    number: u64,
+    messages: mpsc::UnboundedSender<ToolMessage>,
+}
+
+impl Drop for Withdrawal {
     fn drop(&mut self) {
         // The session may have ended.
         let _ = self.messages.send(ToolMessage::Withdrawn(self.number));
@@ -132,17 +185,11 @@ impl Drop for Withdrawal<'_> {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let tools = ServerCapabilities::builder().enable_tools().build();
-        let identity = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(tools)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-            .with_server_info(identity)
+        server_config()
     }
 
-    /// The versions that all agents speak. In later ones, a call cannot be cancelled by a message.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        let versions = ProtocolVersion::known_up_to(&ProtocolVersion::LATEST_WITH_INITIALIZE);
-        Cow::Owned(versions.to_vec())
+        protocol_versions()
     }
 
     async fn discover(
@@ -157,8 +204,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.shared.listings.send_modify(|listings| *listings += 1);
-        Ok(ListToolsResult::with_all_items(self.shared.tools.clone()))
+        Ok(ListToolsResult::with_all_items(self.list()))
     }
 
     async fn call_tool(
@@ -166,39 +212,44 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if self.shared.tools.iter().all(|tool| tool.name != request.name) {
-            let known: Vec<_> = self.shared.tools.iter().map(|tool| &*tool.name).collect();
-            let problem = format!("there is no tool `{}`, only {}", request.name, known.join(", "));
-            return Ok(CallToolResult::error(vec![ContentBlock::text(problem)]).into());
-        }
-        let Ok(_permit) = self.shared.open.try_acquire() else {
-            let problem = format!("{MOST_OPEN} calls wait for the user already: wait for them");
-            return Ok(CallToolResult::error(vec![ContentBlock::text(problem)]).into());
-        };
-        let (answer, answered) = oneshot::channel();
-        let number = self.shared.calls.fetch_add(1, Ordering::Relaxed);
-        let messages = &self.shared.messages;
-        let withdrawal = Withdrawal { number, messages };
-        let input = serde_json::Value::Object(request.arguments.unwrap_or_default()).to_string();
-        let (native, tool) = (native_id(&context.meta), request.name.into_owned());
-        let generation = self.generation;
-        let call = ReceivedCall { number, generation, native, tool, input, answer };
-        // If the session has ended, the receiver of the answer notices.
-        let _ = messages.send(ToolMessage::Called(call));
-        let result = self.wait(answered, &context).await;
-        drop(withdrawal);
-        let result = match result {
-            ClientResult::Output(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            ClientResult::Error(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
+        let input = request.arguments.unwrap_or_default();
+        let result = match self.open(request.name.into_owned(), input, &context.meta.0) {
+            Ok(call) => self.wait(call, &context).await,
+            Err(problem) => ClientResult::Error(problem),
         };
         Ok(result.into())
     }
 }
 
+impl From<ClientResult> for CallToolResponse {
+    fn from(result: ClientResult) -> Self {
+        let result = match result {
+            ClientResult::Output(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            ClientResult::Error(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
+        };
+        result.into()
+    }
+}
+
+/// What an agent learns of the server.
+pub(super) fn server_config() -> ServerConfig {
+    let tools = ServerCapabilities::builder().enable_tools().build();
+    let identity = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
+    ServerConfig::new(tools)
+        .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        .with_server_info(identity)
+}
+
+/// The versions that all agents speak. In later ones, a call cannot be cancelled by a message.
+pub(super) fn protocol_versions() -> Cow<'static, [ProtocolVersion]> {
+    let versions = ProtocolVersion::known_up_to(&ProtocolVersion::LATEST_WITH_INITIALIZE);
+    Cow::Owned(versions.to_vec())
+}
+
 /// The agent's own id of a call. Claude and Codex pass it on.
-fn native_id(meta: &RequestMetaObject) -> Option<String> {
+fn native_id(meta: &Map<String, Value>) -> Option<String> {
     let names = ["claudecode/toolUseId", "callId"];
-    let id = names.iter().find_map(|name| meta.0.get(*name)?.as_str());
+    let id = names.iter().find_map(|name| meta.get(*name)?.as_str());
     id.filter(|id| !id.is_empty()).map(str::to_owned)
 }
 

@@ -8,10 +8,14 @@
 //! them, and how an agent finds the server, is theirs.
 
 mod endpoint;
+mod exchange;
 mod form;
 mod handler;
+mod keyed;
 mod list;
+mod routes;
 mod server;
+mod stdio;
 #[cfg(test)]
 mod tests;
 
@@ -20,11 +24,12 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use endpoint::Endpoint;
 pub(crate) use endpoint::LONGEST_WAIT;
+pub use endpoint::{Endpoint, ToolCommand};
 pub(crate) use handler::{MOST_OPEN, ReceivedCall, ToolMessage};
 pub use list::ClientTools;
 pub use server::{ClientToolOffer, ClientToolServer};
+pub use stdio::StdioToolServer;
 
 /// The name of the MCP server. It has neither `-` nor `_`, so that the names of its tools, which agents
 /// join with it in different ways, are not ambiguous.

@@ -9,9 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::AUTHORIZATION;
 use hyper::service::service_fn;
@@ -25,6 +22,8 @@ use tokio::task::AbortHandle;
 use tower_service::Service as _;
 
 use super::handler::{Handler, ToolMessage};
+use super::keyed::{GRACE, KeyedCalls};
+use super::routes::{self, Body, plain};
 use super::{ClientTool, Endpoint, SERVER_NAME};
 
 type McpService = StreamableHttpService<Handler, LocalSessionManager>;
@@ -33,10 +32,12 @@ type McpService = StreamableHttpService<Handler, LocalSessionManager>;
 struct Offered {
     service: McpService,
     sessions: Arc<LocalSessionManager>,
+    /// The calls of MCP servers over standard streams.
+    keyed: Arc<KeyedCalls>,
 }
 
 impl Offered {
-    fn new(handler: Handler) -> Self {
+    fn new(handler: Handler, grace: Duration) -> Self {
         let mut sessions = LocalSessionManager::default();
         // A person may take longer than any period of inactivity. The sessions end with the offer.
         sessions.session_config.keep_alive = None;
@@ -45,13 +46,15 @@ impl Offered {
         let settings =
             StreamableHttpServerConfig::default().with_sse_retry(None).enforce_origin_validation();
         let sessions = Arc::new(sessions);
+        let keyed = Arc::new(KeyedCalls::new(handler.clone(), grace));
         let factory = move || Ok(handler.clone());
         let service = StreamableHttpService::new(factory, Arc::clone(&sessions), settings);
-        Self { service, sessions }
+        Self { service, sessions, keyed }
     }
 
     /// Ends all connections. The library keeps a session until it is closed, also if its client is gone.
     fn end(self) {
+        self.keyed.close();
         self.service.config.cancellation_token.cancel();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
@@ -74,11 +77,13 @@ pub(super) struct Limits {
     pub(super) head: Duration,
     /// How many may be connected.
     pub(super) connections: usize,
+    /// How long a call waits for a caller that was cut off.
+    pub(super) grace: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { head: Duration::from_secs(10), connections: 1024 }
+        Self { head: Duration::from_secs(10), connections: 1024, grace: GRACE }
     }
 }
 
@@ -97,6 +102,7 @@ struct Shared {
     address: SocketAddr,
     offers: Arc<Offers>,
     accepting: AbortHandle,
+    grace: Duration,
 }
 
 impl Drop for Shared {
@@ -115,9 +121,10 @@ impl Offers {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn find(&self, request: &Request<Incoming>) -> Option<McpService> {
+    /// What is offered to the sender of a request.
+    fn find<T>(&self, request: &Request<Incoming>, part: impl FnOnce(&Offered) -> T) -> Option<T> {
         let token = request.headers().get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
-        self.with(|offers| offers.get(token).map(|offered| offered.service.clone()))
+        self.with(|offers| offers.get(token).map(part))
     }
 }
 
@@ -140,7 +147,8 @@ impl ClientToolServer {
         let address = listener.local_addr()?;
         let offers = Arc::new(Offers::default());
         let accepting = tokio::spawn(accept(listener, Arc::clone(&offers), limits)).abort_handle();
-        Ok(Self { shared: Arc::new(Shared { address, offers, accepting }) })
+        let grace = limits.grace;
+        Ok(Self { shared: Arc::new(Shared { address, offers, accepting, grace }) })
     }
 
     /// Offers tools to one session, for as long as the result exists. Tools that no agent could call
@@ -161,7 +169,7 @@ impl ClientToolServer {
             received: Mutex::new(Some(received)),
             listed,
         };
-        let offered = Offered::new(offer.handler.clone());
+        let offered = Offered::new(offer.handler.clone(), self.shared.grace);
         self.shared.offers.with(|offers| offers.insert(offer.token.clone(), offered));
         Ok(offer)
     }
@@ -213,7 +221,7 @@ impl ClientToolOffer {
     /// begins anew.
     pub(crate) fn disconnect(&self) {
         let generation = self.disconnections.fetch_add(1, Ordering::Relaxed) + 1;
-        let next = Offered::new(self.handler.after(generation));
+        let next = Offered::new(self.handler.after(generation), self.server.shared.grace);
         let token = self.token.clone();
         let before = self.server.shared.offers.with(|offers| offers.insert(token, next));
         before.into_iter().for_each(Offered::end);
@@ -251,7 +259,8 @@ impl fmt::Debug for ClientToolOffer {
     }
 }
 
-fn random_token() -> io::Result<String> {
+/// A secret that nobody guesses.
+pub(super) fn random_token() -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -290,22 +299,29 @@ async fn serve(connection: TcpStream, offers: Arc<Offers>, head: Duration) {
         .await;
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    offers: &Offers,
-) -> Response<BoxBody<Bytes, Infallible>> {
-    if request.uri().path() != PATH {
-        return refuse(StatusCode::NOT_FOUND, "the server is at /mcp");
-    }
-    let Some(mut service) = offers.find(&request) else {
-        return refuse(StatusCode::UNAUTHORIZED, "the token is missing or not valid any more");
+async fn respond(request: Request<Incoming>, offers: &Offers) -> Response<Body> {
+    let path = request.uri().path().to_owned();
+    let Some(below) = path.strip_prefix(PATH) else {
+        return plain(StatusCode::NOT_FOUND, "the server is at /mcp");
     };
-    let Ok(response) = service.call(request).await;
-    response
+    if let Some(below) = below.strip_prefix('/') {
+        return match offers.find(&request, |offered| Arc::clone(&offered.keyed)) {
+            Some(calls) => routes::respond(request, below, &calls).await,
+            None => unauthorized(),
+        };
+    }
+    if !below.is_empty() {
+        return plain(StatusCode::NOT_FOUND, "the server is at /mcp");
+    }
+    match offers.find(&request, |offered| offered.service.clone()) {
+        Some(mut service) => {
+            let Ok(response) = service.call(request).await;
+            response
+        }
+        None => unauthorized(),
+    }
 }
 
-fn refuse(status: StatusCode, why: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
-    let mut response = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
-    *response.status_mut() = status;
-    response
+fn unauthorized() -> Response<Body> {
+    plain(StatusCode::UNAUTHORIZED, "the token is missing or not valid any more")
 }

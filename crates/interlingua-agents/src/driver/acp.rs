@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::json_rpc::{Envelope, Message, client_info, error_text, set};
 use super::lines::Records;
 use super::{Answer, Applied, Driver, Step};
-use crate::client_tool::{Endpoint, SERVER_NAME};
+use crate::client_tool::{Endpoint, SERVER_NAME, ToolCommand};
 use crate::permission::{Decision, Mode};
 
 /// The parameters with which a session is started.
@@ -43,6 +43,8 @@ pub struct AcpSession {
     pub late_history: bool,
     /// The tools of the client.
     pub client_tools: Option<Endpoint>,
+    /// The same for an agent that does not announce that it takes servers over HTTP.
+    pub tool_command: Option<ToolCommand>,
 }
 
 /// An agent's names for its modes. Except for planning it is set to the mode in which it asks, and
@@ -67,6 +69,40 @@ impl ModeNames {
 fn mcp_server(tools: &Endpoint) -> Value {
     let headers = json!([{"name": "Authorization", "value": tools.authorization}]);
     tools.http(&json!({"name": SERVER_NAME, "headers": headers}))
+}
+
+/// What an agent states of the servers that it takes. Every agent takes a command.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Initialized {
+    agent_capabilities: AgentCapabilities,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AgentCapabilities {
+    mcp_capabilities: McpCapabilities,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct McpCapabilities {
+    http: bool,
+}
+
+impl AcpSession {
+    /// The server of the client's tools, in a form that the agent takes.
+    fn tool_server(&self, initialized: &RawValue) -> Option<Value> {
+        let tools = self.client_tools.as_ref()?;
+        let takes_http = || {
+            let stated = serde_json::from_str::<Initialized>(initialized.get());
+            stated.unwrap_or_default().agent_capabilities.mcp_capabilities.http
+        };
+        match &self.tool_command {
+            Some(command) if !takes_http() => Some(command.acp()),
+            _ => Some(mcp_server(tools)),
+        }
+    }
 }
 
 /// The driver of an agent that speaks ACP.
@@ -251,7 +287,7 @@ impl AcpDriver {
             (INITIALIZE, Phase::Initializing) => {
                 self.phase = Phase::Opening;
                 let tools = self.session.client_tools.as_ref();
-                let servers: Vec<_> = tools.map(mcp_server).into_iter().collect();
+                let servers: Vec<_> = self.session.tool_server(result).into_iter().collect();
                 let mut params = json!({"cwd": self.session.folder, "mcpServers": servers});
                 let method = match &self.session.resume {
                     Some(session) => {
@@ -261,7 +297,7 @@ impl AcpDriver {
                     None => "session/new",
                 };
                 let mut open = ENVELOPE.request(OPEN, method, &params);
-                open.hide(&tools.map(Endpoint::secret).into_iter().collect::<Vec<_>>());
+                open.hide(&tools.into_iter().flat_map(Endpoint::secrets).collect::<Vec<_>>());
                 steps.push(open);
             }
             (OPEN, Phase::Opening) => {

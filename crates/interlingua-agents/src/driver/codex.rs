@@ -247,7 +247,7 @@ impl CodexDriver {
             None => "thread/start",
         };
         let mut start = ENVELOPE.request(THREAD, method, &params);
-        start.hide(&client_tools.iter().map(Endpoint::secret).collect::<Vec<_>>());
+        start.hide(&client_tools.iter().flat_map(Endpoint::secrets).collect::<Vec<_>>());
         start
     }
 

@@ -239,7 +239,9 @@ impl Command {
     /// Sets the environment and the working folder.
     fn prepare(&self, command: &mut tokio::process::Command, mark: &str) -> io::Result<()> {
         let folder = std::path::absolute(&self.folder)?;
-        command.env_remove(crate::SERVER_TOKEN);
+        for name in crate::NOT_INHERITED {
+            command.env_remove(name);
+        }
         for name in &self.without {
             command.env_remove(name);
         }

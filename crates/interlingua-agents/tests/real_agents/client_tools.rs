@@ -45,12 +45,12 @@ fn name(agent: &str, tool: &str) -> String {
     }
 }
 
-fn snapshot(agent: &str, instruction: &str) -> Reply {
+pub(crate) fn snapshot(agent: &str, instruction: &str) -> Reply {
     Reply::call(&name(agent, "getFormSnapshot"), json!({"instruction": instruction}))
 }
 
 /// A home whose model follows the script, and a request with the tools for a form.
-async fn home(
+pub(crate) async fn home(
     agent: &'static str,
     program: PathBuf,
     mode: Mode,
@@ -64,7 +64,7 @@ async fn home(
 }
 
 /// Waits for a call of the client.
-async fn next_call(live: &mut Live<'_>) -> Result<InputRequest, String> {
+pub(crate) async fn next_call(live: &mut Live<'_>) -> Result<InputRequest, String> {
     let asked = live.next_question().await?;
     match &asked.wanted {
         Wanted::Call(_) => Ok(asked),
@@ -72,13 +72,13 @@ async fn next_call(live: &mut Live<'_>) -> Result<InputRequest, String> {
     }
 }
 
-async fn answer(live: &Live<'_>, call: &InputRequest, answer: Value) -> Outcome {
+pub(crate) async fn answer(live: &Live<'_>, call: &InputRequest, answer: Value) -> Outcome {
     let answered = live.handle.answer(call.id(), answer).await;
     answered.map(|_| ()).map_err(|refused| refused.to_string())
 }
 
 /// Checks that the calls are the client's, that each was answered once, and what the model received.
-fn received(home: &Home, report: &RunReport, results: &[&str]) -> Outcome {
+pub(crate) fn received(home: &Home, report: &RunReport, results: &[&str]) -> Outcome {
     report.lawful()?;
     expect(report.outcome() == "completed", "the turn was not completed", report)?;
     let started = report.of("tool_started");

@@ -7,10 +7,12 @@ use std::time::Duration;
 use agent_home::AgentHome;
 use fake_model::Script;
 use interlingua_agents::agent::KnownAgent;
+use interlingua_agents::agent::program::Program;
 use interlingua_agents::permission::{Decision, Mode};
 use interlingua_agents::process::Guard;
 use interlingua_agents::{
-    Agent, Ended, Entries, Handle, InputRequest, Options, Recorder, Request, Session, Wanted,
+    Agent, Ended, Entries, Handle, InputRequest, Options, ProcessAgent, Recorder, Request, Session,
+    Wanted,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -177,14 +179,37 @@ impl Home {
         self.start(request, Options::default(), asked).await
     }
 
+    /// Starts a session with an agent that a file describes, without a prompt.
+    pub(crate) async fn open_described(
+        &self,
+        description: &Path,
+        request: &Request,
+    ) -> Result<Live<'_>, String> {
+        let (requests, asked) = mpsc::unbounded_channel();
+        let options = Options { input_requests: Some(requests), ..Options::default() };
+        let program = Program::read(description).map_err(|refused| refused.to_string())?;
+        let agent = program.prepare(request).map_err(|refused| refused.to_string())?;
+        self.start_prepared(agent, request, options, asked).await
+    }
+
     async fn start(
         &self,
         request: &Request,
-        mut options: Options,
+        options: Options,
         asked: mpsc::UnboundedReceiver<InputRequest>,
     ) -> Result<Live<'_>, String> {
         let agent = KnownAgent::find(self.agent).ok_or("no such agent")?;
         let agent = agent.prepare(request).map_err(|refused| refused.to_string())?;
+        self.start_prepared(agent, request, options, asked).await
+    }
+
+    async fn start_prepared(
+        &self,
+        agent: ProcessAgent,
+        request: &Request,
+        mut options: Options,
+        asked: mpsc::UnboundedReceiver<InputRequest>,
+    ) -> Result<Live<'_>, String> {
         options.policy.mode = request.mode;
         options.deadlines.run = Some(RUN_TIMEOUT);
         let started = Box::new(agent).start(options).await;

@@ -8,6 +8,7 @@
 
 mod changing;
 mod client_tools;
+mod described;
 mod home;
 mod killed;
 mod live;
@@ -30,6 +31,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use changing::CHANGING;
 use client_tools::CLIENT_TOOLS;
+use described::DESCRIBED;
 use home::{AGENTS, UNATTENDED};
 use killed::killed_with_two_sessions;
 use live::LIVE;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     // A guard does nothing before it has entered its namespace.
     match given.next() {
         Some(first) if first == home::GUARD => return guard(given),
+        Some(first) if first == described::MCP => return described::serve(),
         Some(first) if first == killed::HOST => return killed::host(given),
         _ => {}
     }
@@ -105,6 +108,11 @@ fn main() -> ExitCode {
         for (name, situation) in CLIENT_TOOLS.iter().filter(|_| agent != "codex-exec") {
             let program = program.clone();
             let trial = format!("{agent}::client_tools::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in DESCRIBED.iter().filter(|_| described::AGENTS.contains(&agent)) {
+            let program = program.clone();
+            let trial = format!("{agent}::described::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
         for (name, situation) in REQUESTED.iter().filter(|_| agent != "codex-exec") {

@@ -38,6 +38,8 @@ mod inputs;
 #[cfg(target_os = "linux")]
 mod isolation;
 mod listing;
+#[cfg(target_os = "linux")]
+mod mcp;
 mod model_api_arguments;
 mod model_apis;
 mod outcomes;
