@@ -167,8 +167,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if self.shared.tools.iter().all(|tool| tool.name != request.name) {
-            let known: Vec<_> = self.shared.tools.iter().map(|tool| &*tool.name).collect();
-            let problem = format!("there is no tool `{}`, only {}", request.name, known.join(", "));
+            let problem = unknown_tool(&self.shared.tools, &request.name);
             return Ok(CallToolResult::error(vec![ContentBlock::text(problem)]).into());
         }
         let Ok(_permit) = self.shared.open.try_acquire() else {
@@ -195,14 +194,26 @@ impl ServerHandler for Handler {
     }
 }
 
-/// The agent's own id of a call. Claude and Codex pass it on.
+/// What the model learns if it calls a tool that does not exist.
+pub(super) fn unknown_tool(tools: &[Tool], name: &str) -> String {
+    let known: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
+    format!("there is no tool `{name}`, only {}", known.join(", "))
+}
+
 fn native_id(meta: &RequestMetaObject) -> Option<String> {
+    native_id_in(|name| meta.0.get(name))
+}
+
+/// The agent's own id of a call. Claude and Codex pass it on.
+pub(super) fn native_id_in<'m>(
+    meta: impl Fn(&str) -> Option<&'m serde_json::Value>,
+) -> Option<String> {
     let names = ["claudecode/toolUseId", "callId"];
-    let id = names.iter().find_map(|name| meta.0.get(*name)?.as_str());
+    let id = names.iter().find_map(|name| meta(name)?.as_str());
     id.filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-fn listed(tool: &ClientTool) -> Tool {
+pub(super) fn listed(tool: &ClientTool) -> Tool {
     let (name, schema) = (tool.name.clone(), Arc::new(tool.input_schema.clone()));
     let annotations = ToolAnnotations::new().read_only(tool.read_only);
     Tool::new(name, tool.description.clone(), schema).with_annotations(annotations)
