@@ -30,7 +30,7 @@ use interlingua::{Exit, Flow, HostFacts, Reader, TurnOwner};
 use tokio::sync::mpsc;
 
 use crate::agent::{Launch, Relaunch, absolute};
-use crate::client_tool::{ClientToolOffer, ToolMessage};
+use crate::client_tool::ClientToolOffer;
 use crate::error::Error;
 use crate::permission::Policy;
 use crate::process::Signal;
@@ -42,7 +42,7 @@ use crate::session::{
     now_ms, until,
 };
 use crate::watch::Observation;
-use client_calls::ClientCalls;
+use client_calls::{CallMessage, ClientCalls};
 use epoch::Epoch;
 use long_results::LongResults;
 use outlets::Outlets;
@@ -162,7 +162,7 @@ enum Wake {
     /// The user is not available any more.
     NoUser,
     /// The agent calls a tool of the client, or does not wait for it any more.
-    Tool(ToolMessage),
+    Tool(CallMessage),
     /// The agent has not listed the tools of the client in time.
     NoTools,
     Due(Due),
@@ -464,6 +464,7 @@ impl Live {
         };
         let mut steps = Vec::new();
         epoch.read(|driver, piece, held_back| {
+            let holds_back = driver.holds_back();
             clock.output_seen(Instant::now());
             if outlets.records_entries() {
                 // A screen is drawn in pieces, in which no key could be found.
@@ -472,7 +473,7 @@ impl Live {
                 return;
             }
             // A driver that answers the agent repeats what the agent printed, so it needs the keys.
-            if !driver.holds_back() {
+            if !holds_back {
                 driver.output(piece, &mut steps);
             }
             let redacted = redactor.redact_chunk(piece, held_back);
@@ -480,7 +481,7 @@ impl Live {
                 return;
             }
             record.iter_mut().for_each(|record| record.printed(&redacted));
-            if driver.holds_back() {
+            if holds_back {
                 driver.output(&redacted, &mut steps);
             } else {
                 let Ok(_) = reader.push(&redacted, Some(now_ms()), outlets);
@@ -556,9 +557,7 @@ impl Live {
         }
         self.prompts.clear();
         match &self.stop {
-            Some(Stop::Suspended) => {
-                self.signal(Signal::Kill);
-            }
+            Some(Stop::Suspended) => self.suspend_turn(),
             _ if self.in_turn => self.interrupt_turn(),
             _ => {}
         }

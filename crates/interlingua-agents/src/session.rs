@@ -123,8 +123,8 @@ pub enum Stop {
     TimedOut(String),
     /// The agent cannot do what was requested; why.
     GaveUp(String),
-    /// The session is continued later. A turn that waits for the client goes on waiting, and the agent is
-    /// killed, so that it does not record that it was interrupted.
+    /// The session is continued later. A turn that waits for the client goes on waiting. An agent that can
+    /// defer a call ends its turn itself; others are killed, so that they do not record an interrupt.
     Suspended,
 }
 

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::repository::{self, Loosening};
 use super::session_files::{self, SessionFiles, SessionStorage};
-use super::{ClientToolNeeds, Folder, HostEnvironment, KnownAgent, Plan, scratch_file, words};
-use crate::client_tool::{Endpoint, LONGEST_WAIT, SERVER_NAME};
+use super::{ClientToolNeeds, Folder, HostEnvironment, KnownAgent, Plan, words};
+use crate::client_tool::{LONGEST_WAIT, SERVER_NAME};
 use crate::driver::{ClaudeDriver, claude_mode_name};
 use crate::error::Error;
 use crate::request::Request;
@@ -90,25 +90,27 @@ fn plan(request: &Request) -> Result<Plan, Error> {
     if let Some(session) = &request.resume {
         arguments.extend(words(&["--resume", session]));
     }
-    let mut scratch = None;
-    if let Some(tools) = request.tool_endpoint() {
-        let (folder, path) = scratch_file("tools.json", &client_tools(&tools))?;
-        scratch = Some(folder);
-        arguments.extend(["--mcp-config".into(), path.into_os_string()]);
-        arguments.extend(words(&["--allowedTools", &format!("mcp__{SERVER_NAME}")]));
+    let mut driver = ClaudeDriver::default();
+    if request.resume.is_some() {
+        driver = driver.resuming();
     }
-    let plan = Plan::live("claude", arguments, ClaudeDriver::default());
-    Ok(Plan {
-        restricted,
-        scratch,
-        ..plan.calling_client(ClientToolNeeds { passes_ids: true, ..ClientToolNeeds::default() })
-    })
+    if let Some(tools) = &request.client_tools {
+        arguments.extend(words(&["--mcp-config", &client_tools()]));
+        arguments.extend(words(&["--allowedTools", &format!("mcp__{SERVER_NAME}")]));
+        driver = driver.with_client_tools(tools.tools());
+    }
+    let needs = ClientToolNeeds { passes_ids: true, ..ClientToolNeeds::default() };
+    let plan = Plan::live("claude", arguments, driver).calling_client(needs);
+    // Without it, a session that waits for a tool which is gone could not be resumed.
+    let plan = plan.with("CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL", "1");
+    Ok(Plan { restricted, ..plan })
 }
 
-/// The server of the client's tools. They are listed from the start, instead of being searched for.
-fn client_tools(tools: &Endpoint) -> String {
+/// The server of the client's tools, whose messages travel over the control channel. The tools are listed
+/// from the start, instead of being searched for.
+fn client_tools() -> String {
     let wait = LONGEST_WAIT.as_millis() as u64;
-    let server = tools.http(&json!({"alwaysLoad": true, "timeout": wait}));
+    let server = json!({"type": "sdk", "name": SERVER_NAME, "alwaysLoad": true, "timeout": wait});
     json!({"mcpServers": {SERVER_NAME: server}}).to_string()
 }
 

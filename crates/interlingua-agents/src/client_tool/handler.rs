@@ -107,8 +107,7 @@ impl Handler {
         meta: &Map<String, Value>,
     ) -> Result<OpenedCall, String> {
         if self.shared.tools.iter().all(|known| known.name != tool) {
-            let known: Vec<_> = self.shared.tools.iter().map(|tool| &*tool.name).collect();
-            return Err(format!("there is no tool `{tool}`, only {}", known.join(", ")));
+            return Err(unknown_tool(&self.shared.tools, &tool));
         }
         let Ok(permit) = Arc::clone(&self.shared.open).try_acquire_owned() else {
             return Err(format!("{MOST_OPEN} calls wait for the user already: wait for them"));
@@ -246,14 +245,20 @@ pub(super) fn protocol_versions() -> Cow<'static, [ProtocolVersion]> {
     Cow::Owned(versions.to_vec())
 }
 
+/// What the model learns if it calls a tool that does not exist.
+pub(super) fn unknown_tool(tools: &[Tool], name: &str) -> String {
+    let known: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
+    format!("there is no tool `{name}`, only {}", known.join(", "))
+}
+
 /// The agent's own id of a call. Claude and Codex pass it on.
-fn native_id(meta: &Map<String, Value>) -> Option<String> {
+pub(super) fn native_id(meta: &Map<String, Value>) -> Option<String> {
     let names = ["claudecode/toolUseId", "callId"];
     let id = names.iter().find_map(|name| meta.get(*name)?.as_str());
     id.filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-fn listed(tool: &ClientTool) -> Tool {
+pub(super) fn listed(tool: &ClientTool) -> Tool {
     let (name, schema) = (tool.name.clone(), Arc::new(tool.input_schema.clone()));
     let annotations = ToolAnnotations::new().read_only(tool.read_only);
     Tool::new(name, tool.description.clone(), schema).with_annotations(annotations)

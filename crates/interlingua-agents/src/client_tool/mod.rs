@@ -1,7 +1,8 @@
 //! Tools that the client of a session runs: a form in a browser, for example.
 //!
 //! An agent that is a process reaches them through an MCP server of ours ([`ClientToolServer`]), which
-//! one process needs once, for any number of sessions. A session is [offered](ClientToolServer::offer)
+//! one process needs once, for any number of sessions. An agent that carries the messages of MCP in a
+//! protocol of its own needs no connection to it (`messages`). A session is [offered](ClientToolServer::offer)
 //! its tools under a token of its own. A call stays open until the session answers it.
 //!
 //! This module knows MCP and the tools. It knows neither agents nor sessions: what a call means to
@@ -13,6 +14,7 @@ mod form;
 mod handler;
 mod keyed;
 mod list;
+mod messages;
 mod routes;
 mod server;
 mod stdio;
@@ -28,6 +30,7 @@ pub(crate) use endpoint::LONGEST_WAIT;
 pub use endpoint::{Endpoint, ToolCommand};
 pub(crate) use handler::{MOST_OPEN, ReceivedCall, ToolMessage};
 pub use list::ClientTools;
+pub(crate) use messages::{MessageCall, MessageServer, Received};
 pub use server::{ClientToolOffer, ClientToolServer};
 pub use stdio::StdioToolServer;
 

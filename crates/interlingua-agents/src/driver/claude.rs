@@ -4,18 +4,35 @@
 //! and asks questions with a `control_request`, which must be answered, and accepts requests of its
 //! host: an interrupt, another model, another mode. It exits when its input is closed.
 
-use std::collections::HashMap;
+mod beginning;
+#[cfg(test)]
+mod client_tool_tests;
+mod client_tools;
+mod requests;
+#[cfg(test)]
+mod tests;
 
-use interlingua::dialect::claude::{APPROVE_PLAN, KEEP_PLANNING};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::json_rpc::set;
 use super::lines::Records;
 use super::{Answer, Applied, Driver, Step};
+use crate::client_tool::ClientTool;
 use crate::permission::{Decision, Mode};
-use crate::session::fresh_seed;
+use crate::session::{LateResult, fresh_seed};
+use beginning::{Beginning, LineKind};
+use client_tools::{AskedCall, ClientTools};
+use requests::{Kind, Pending, denied, refusal, respond};
+
+/// How long a resumed program may take to ask for a call that it has deferred. It does so as soon as it
+/// has started.
+const ASKS_WITHIN: Duration = Duration::from_secs(20);
 
 /// The driver of Claude Code.
 #[derive(Debug, Default)]
@@ -30,6 +47,24 @@ pub struct ClaudeDriver {
     joining: Vec<Joining>,
     /// The running turn has ended before the program took up a prompt that should join it.
     owes_turn: bool,
+    tools: Option<ClientTools>,
+    /// What the program prints before its first turn.
+    beginning: Beginning,
+    /// The call that the program has deferred, until it is known what is to be done with it.
+    deferred: Option<AskedCall>,
+    /// What the program has to be given in the place of a call that it has deferred.
+    late: Option<Late>,
+    /// A prompt was sent.
+    was_prompted: bool,
+}
+
+/// The result of a call that the program has deferred, and that it has not asked for yet.
+#[derive(Debug)]
+struct Late {
+    /// The prompt for the case that it does not.
+    prompt: String,
+    /// The user does not want the turn any more.
+    interrupted: bool,
 }
 
 /// A prompt that should join the running turn.
@@ -41,73 +76,65 @@ struct Joining {
     queued: bool,
 }
 
-/// A request that waits for an answer.
-#[derive(Debug)]
-struct Pending {
-    input: Box<RawValue>,
-    kind: Kind,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Kind {
-    /// A permission for a tool.
-    Tool,
-    /// Questions, of which these are the texts; the answers are named by them.
-    Questions(Vec<String>),
-    /// A plan that the user may approve.
-    Plan,
-    /// A form or an address of an MCP server.
-    Elicitation,
-}
-
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(rename = "type")]
-    kind: std::borrow::Cow<'a, str>,
+    kind: Cow<'a, str>,
     #[serde(borrow, default)]
-    request_id: Option<std::borrow::Cow<'a, str>>,
+    request_id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     request: Option<ControlRequest<'a>>,
     #[serde(borrow, default)]
     response: Option<ControlResponse<'a>>,
     #[serde(borrow, default)]
-    command_uuid: Option<std::borrow::Cow<'a, str>>,
+    command_uuid: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    state: Option<std::borrow::Cow<'a, str>>,
+    state: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
 struct ControlRequest<'a> {
     #[serde(borrow, default)]
-    subtype: Option<std::borrow::Cow<'a, str>>,
+    subtype: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    tool_name: Option<std::borrow::Cow<'a, str>>,
+    tool_name: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    callback_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct ControlResponse<'a> {
     #[serde(borrow, default)]
-    request_id: Option<std::borrow::Cow<'a, str>>,
+    request_id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    error: Option<std::borrow::Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Questions {
-    #[serde(default)]
-    questions: Vec<Question>,
-}
-
-#[derive(Deserialize)]
-struct Question {
-    #[serde(default)]
-    question: String,
+    error: Option<Cow<'a, str>>,
 }
 
 impl ClaudeDriver {
+    /// The same driver for a program that resumes its session.
+    #[must_use]
+    pub fn resuming(self) -> Self {
+        Self { beginning: Beginning::resumed(), ..self }
+    }
+
+    /// The same driver with tools that the client runs.
+    #[must_use]
+    pub fn with_client_tools(self, tools: &[ClientTool]) -> Self {
+        Self { tools: Some(ClientTools::new(tools)), ..self }
+    }
+
+    fn read(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
+        let mut records = std::mem::take(&mut self.records);
+        records.each(chunk, |record| self.take(record, steps));
+        self.records = records;
+    }
+
     fn take(&mut self, record: &str, steps: &mut Vec<Step>) {
+        self.tools.iter_mut().for_each(|tools| tools.observe(record));
         // Most records are long and irrelevant here, so they are not parsed.
         let joins = !self.joining.is_empty()
             && (record.contains("\"command_lifecycle\"") || record.contains("\"result\""));
@@ -116,15 +143,12 @@ impl ClaudeDriver {
         }
         let Ok(line) = serde_json::from_str::<Line<'_>>(record) else { return };
         match (&*line.kind, line.request_id, line.request, line.response) {
-            ("control_request", Some(id), Some(request), _) => match Pending::of(&request) {
-                Some(pending) => drop(self.pending.insert(id.into_owned(), pending)),
-                // An unanswered request would block the turn, so unsupported requests are refused.
-                None => {
-                    let subtype = request.subtype.unwrap_or_default();
-                    steps.push(Step::Send(refusal(&id, &subtype)));
-                }
-            },
-            ("control_cancel_request", Some(id), ..) => drop(self.pending.remove(&*id)),
+            ("control_request", Some(id), Some(request), _) => self.requested(&id, &request, steps),
+            ("control_cancel_request", Some(id), ..) => {
+                self.pending.remove(&*id);
+                self.deferred.take_if(|asked| asked.is_of(&id));
+                self.tools.iter_mut().for_each(|tools| tools.cancelled(&id, steps));
+            }
             ("control_response", _, _, Some(response)) => self.answered(&response, steps),
             ("command_lifecycle", ..) => {
                 let (id, state) = (line.command_uuid.unwrap_or_default(), line.state);
@@ -132,6 +156,70 @@ impl ClaudeDriver {
             }
             ("result", ..) => self.owes_turn = self.joining.iter().any(|prompt| prompt.queued),
             _ => {}
+        }
+    }
+
+    /// The program requests something of its host.
+    fn requested(&mut self, id: &str, request: &ControlRequest<'_>, steps: &mut Vec<Step>) {
+        let subtype = request.subtype.as_deref().unwrap_or_default();
+        match (subtype, &mut self.tools) {
+            ("mcp_message", Some(tools)) => {
+                tools.message(id, request.message.unwrap_or(RawValue::NULL), steps);
+                return;
+            }
+            ("hook_callback", Some(tools)) => {
+                let callback = request.callback_id.as_deref().unwrap_or_default();
+                let input = request.input.unwrap_or(RawValue::NULL);
+                match tools.asked(id, callback, input, steps) {
+                    Some(asked) if self.beginning.is_open() => {
+                        self.deferred = Some(asked);
+                        self.settle_deferred(steps);
+                    }
+                    Some(asked) => tools.hold(asked, steps),
+                    None => {}
+                }
+                return;
+            }
+            _ => {}
+        }
+        match Pending::of(request) {
+            Some(pending) => drop(self.pending.insert(id.to_owned(), pending)),
+            // An unanswered request would block the turn, so unsupported requests are refused.
+            None => steps.push(Step::Send(refusal(id, subtype))),
+        }
+    }
+
+    /// Settles the call that a resumed program has deferred and asks for again, once the session has said
+    /// what it is resumed for: the program gets the result, or is interrupted so that it forgets the call.
+    fn settle_deferred(&mut self, steps: &mut Vec<Step>) {
+        let is_known = self.late.is_some() || self.was_prompted;
+        let Some(asked) = self.deferred.take_if(|_| is_known) else { return };
+        let has_result = self.tools.as_ref().is_some_and(|tools| tools.has_result(&asked));
+        match (self.late.take(), &mut self.tools) {
+            (Some(Late { interrupted: false, .. }), Some(tools)) if has_result => {
+                self.beginning.give();
+                tools.hold(asked, steps);
+            }
+            // The turn is the one that the user has interrupted, and ends as such.
+            (Some(Late { interrupted: true, .. }), _) => {
+                self.beginning.give();
+                self.interrupt(steps);
+            }
+            (late, _) => {
+                self.beginning.drop_turn();
+                self.interrupt(steps);
+                self.late = late;
+                self.prompt_instead(steps);
+            }
+        }
+    }
+
+    /// Gives the program the prompt that is for the case that it does not ask for a deferred call.
+    fn prompt_instead(&mut self, steps: &mut Vec<Step>) {
+        let Some(Late { prompt, interrupted }) = self.late.take() else { return };
+        self.tools.iter_mut().for_each(ClientTools::forget_results);
+        if !interrupted {
+            self.prompt(&prompt, steps);
         }
     }
 
@@ -178,73 +266,78 @@ fn fresh_uuid() -> String {
     format!("{first:08x}-{second:04x}-4{third:03x}-{fourth:04x}-{last:012x}")
 }
 
-impl Pending {
-    fn of(request: &ControlRequest<'_>) -> Option<Self> {
-        let input = request.input.unwrap_or(RawValue::NULL);
-        let kind = match (request.subtype.as_deref()?, request.tool_name.as_deref()) {
-            ("can_use_tool", Some("AskUserQuestion")) => {
-                let asked = serde_json::from_str::<Questions>(input.get());
-                let questions = asked.map(|asked| asked.questions).unwrap_or_default();
-                Kind::Questions(questions.into_iter().map(|it| it.question).collect())
-            }
-            ("can_use_tool", Some("ExitPlanMode")) => Kind::Plan,
-            ("can_use_tool", _) => Kind::Tool,
-            ("elicitation", _) => Kind::Elicitation,
-            _ => return None,
-        };
-        Some(Self { input: input.to_owned(), kind })
-    }
-
-    /// The response that allows the tool, with a changed input.
-    fn allowed(&self, change: impl FnOnce(&mut Value)) -> Value {
-        let mut input = serde_json::from_str(self.input.get()).unwrap_or_default();
-        change(&mut input);
-        json!({"behavior": "allow", "updatedInput": input})
-    }
-
-    fn answer(&self, answer: &Answer) -> Value {
-        match (&self.kind, answer) {
-            (Kind::Elicitation, Answer::Form(content)) => {
-                json!({"action": "accept", "content": content})
-            }
-            (Kind::Elicitation, Answer::Chosen(_)) => json!({"action": "accept", "content": {}}),
-            (Kind::Elicitation, _) => json!({"action": "decline"}),
-            (Kind::Questions(questions), Answer::Chosen(chosen)) => {
-                let pairs = questions.iter().zip(chosen);
-                let answers: Map<_, _> = pairs
-                    .map(|(question, chosen)| (question.clone(), json!(chosen.join(", "))))
-                    .collect();
-                self.allowed(|input| set(input, "answers", answers))
-            }
-            (Kind::Plan, Answer::Chosen(chosen)) => {
-                let words = chosen.iter().flatten().map(String::as_str).collect::<Vec<_>>();
-                match words.as_slice() {
-                    [APPROVE_PLAN] => self.allowed(|_| {}),
-                    [] | [KEEP_PLANNING] => denied("the user wants to keep planning"),
-                    words => denied(&words.join("; ")),
-                }
-            }
-            (_, Answer::Declined(reason)) => denied(reason),
-            (_, _) => denied("the answer does not fit the question"),
+impl Driver for ClaudeDriver {
+    fn start(&mut self, steps: &mut Vec<Step>) {
+        if self.tools.is_some() {
+            let what = "the hook for the tools of the client".to_owned();
+            self.request(what, &ClientTools::initialization(), steps);
         }
     }
-}
 
-fn denied(why: &str) -> Value {
-    json!({"behavior": "deny", "message": why})
-}
-
-impl Driver for ClaudeDriver {
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
-        let mut records = std::mem::take(&mut self.records);
-        records.each(chunk, |record| self.take(record, steps));
-        self.records = records;
+        if self.beginning.is_over() {
+            return self.read(chunk, steps);
+        }
+        for (line, kind) in self.beginning.lines(chunk) {
+            self.beginning.pass(line.clone(), kind, steps);
+            self.read(&line, steps);
+            if kind == LineKind::Unavailable {
+                self.prompt_instead(steps);
+            }
+        }
+        if self.beginning.is_over()
+            && let Some(rest) = self.beginning.rest()
+        {
+            self.read(&rest, steps);
+            Step::pass(rest, steps);
+        }
+    }
+
+    fn holds_back(&self) -> bool {
+        !self.beginning.is_over()
+    }
+
+    fn ended(&mut self, _code: Option<i64>, steps: &mut Vec<Step>) {
+        self.beginning.rest().into_iter().for_each(|rest| Step::pass(rest, steps));
     }
 
     fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {
         // The program may have begun a turn by itself, for a command in the background that ended.
         // With this priority the prompt does not join that turn.
         steps.push(Step::Send(prompt_record(prompt, "later").to_string()));
+        self.was_prompted = true;
+        self.settle_deferred(steps);
+    }
+
+    fn resume(&mut self, results: &[LateResult], prompt: &str, steps: &mut Vec<Step>) -> bool {
+        let ([result], Some(tools)) = (results, &mut self.tools) else { return false };
+        if !result.deferred || !self.beginning.is_open() {
+            return false;
+        }
+        let (text, failed) = result.outcome.text();
+        tools.prepare(result.native_id().to_owned(), (text.into_owned(), failed));
+        self.late = Some(Late { prompt: prompt.to_owned(), interrupted: false });
+        self.settle_deferred(steps);
+        true
+    }
+
+    fn wake_after(&self) -> Option<Duration> {
+        self.late.as_ref().map(|_| ASKS_WITHIN)
+    }
+
+    fn woken(&mut self, steps: &mut Vec<Step>) {
+        self.prompt_instead(steps);
+    }
+
+    fn client_answered(&mut self, call: u64, text: &str, failed: bool, steps: &mut Vec<Step>) {
+        let result = (text.to_owned(), failed);
+        self.tools.iter_mut().for_each(|tools| tools.answered(call, result.clone(), steps));
+    }
+
+    fn defer(&mut self, steps: &mut Vec<Step>) -> bool {
+        // A prompt that waits would begin a turn, in which the call would be lost.
+        let may = self.joining.is_empty() && self.beginning.is_over();
+        may && self.tools.as_mut().is_some_and(|tools| tools.defer(steps))
     }
 
     /// The model receives the prompt with the next result of a tool. If none follows in this turn, the
@@ -288,6 +381,7 @@ impl Driver for ClaudeDriver {
     }
 
     fn interrupt(&mut self, steps: &mut Vec<Step>) -> bool {
+        self.late.iter_mut().for_each(|late| late.interrupted = true);
         self.request("the interrupt".to_owned(), &json!({"subtype": "interrupt"}), steps);
         true
     }
@@ -311,174 +405,5 @@ pub(crate) fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Plan => "plan",
         Mode::Ask | Mode::Interactive | Mode::AcceptEdits | Mode::Auto | Mode::Deny => "default",
-    }
-}
-
-fn respond(request: &str, answer: &Value) -> Step {
-    Step::Send(response(request, &json!({"response": answer, "subtype": "success"})))
-}
-
-fn refusal(id: &str, subtype: &str) -> String {
-    let error = format!("{subtype} is not supported by this host");
-    response(id, &json!({"subtype": "error", "error": error}))
-}
-
-fn response(id: &str, body: &serde_json::Value) -> String {
-    let mut response = json!({"request_id": id});
-    if let (Some(into), Some(from)) = (response.as_object_mut(), body.as_object()) {
-        into.extend(from.clone());
-    }
-    json!({"type": "control_response", "response": response}).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::sent;
-    use super::*;
-
-    const ASKS: &str = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}"#;
-
-    #[test]
-    fn prompts_are_turns_of_their_own_until_the_session_is_closed() {
-        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
-        for prompt in ["do it", "and this"] {
-            driver.prompt(prompt, &mut steps);
-            driver.turn_ended(&mut steps);
-            let sent = sent(&std::mem::take(&mut steps));
-            assert_eq!(sent.len(), 1);
-            assert_eq!(
-                (&sent[0]["message"]["content"], &sent[0]["priority"]),
-                (&json!(prompt), &json!("later"))
-            );
-        }
-        driver.close(&mut steps);
-        assert_eq!(steps, [Step::CloseInput]);
-    }
-
-    /// The turn of such a prompt was taken for that of the next one in the queue.
-    #[test]
-    fn a_prompt_that_did_not_join_has_a_turn_of_its_own() {
-        for (states, owes) in
-            [(&["queued", "started"][..], false), (&["queued"], true), (&[], false)]
-        {
-            let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
-            driver.prompt("do it", &mut steps);
-            driver.join("also", &mut steps);
-            let id = sent(&std::mem::take(&mut steps))[1]["uuid"].clone();
-            let mut prints = |record: Value, steps: &mut Vec<Step>| {
-                driver.output(format!("{record}\n").as_bytes(), steps);
-            };
-            let lifecycle = |state: &str| json!({"type": "command_lifecycle", "command_uuid": id, "state": state});
-            states.iter().for_each(|state| prints(lifecycle(state), &mut steps));
-            prints(json!({"type": "result", "subtype": "success"}), &mut steps);
-            // It may be read together with the end of the turn.
-            prints(lifecycle("started"), &mut steps);
-            driver.turn_ended(&mut steps);
-            let expected = if owes { vec![Step::ExpectTurn] } else { Vec::new() };
-            assert_eq!(steps, expected, "{states:?}");
-            driver.turn_ended(&mut steps);
-            assert_eq!(steps, expected, "only once");
-        }
-    }
-
-    #[test]
-    fn a_question_is_answered_by_its_text() {
-        let asks = r#"{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which colour?"},{"question":"Which shapes?"}]},"tool_use_id":"t1"}}"#;
-        let chosen = Answer::Chosen(vec![vec!["Blue".into()], vec!["Dot".into(), "Star".into()]]);
-        let response = answered(asks, "q1", &chosen);
-        assert_eq!(response["behavior"], "allow");
-        let input = &response["updatedInput"];
-        assert_eq!(
-            input["answers"],
-            json!({"Which colour?": "Blue", "Which shapes?": "Dot, Star"})
-        );
-        assert_eq!(input["questions"][0]["question"], "Which colour?", "the input is kept");
-        let declined = answered(asks, "q1", &Answer::Declined("no one is here".into()));
-        assert_eq!(declined, json!({"behavior": "deny", "message": "no one is here"}));
-    }
-
-    #[test]
-    fn a_plan_is_approved_or_sent_back() {
-        let asks = r#"{"type":"control_request","request_id":"p","request":{"subtype":"can_use_tool","tool_name":"ExitPlanMode","input":{"plan":"1."}}}"#;
-        let chosen = |word: &str| Answer::Chosen(vec![vec![word.to_owned()]]);
-        assert_eq!(answered(asks, "p", &chosen("Approve"))["updatedInput"]["plan"], "1.");
-        assert_eq!(answered(asks, "p", &chosen("Keep planning"))["behavior"], "deny");
-        assert_eq!(answered(asks, "p", &chosen("add tests"))["message"], "add tests");
-    }
-
-    #[test]
-    fn a_form_of_a_server_is_accepted_or_declined() {
-        let asks = r#"{"type":"control_request","request_id":"e","request":{"subtype":"elicitation","mcp_server_name":"s","message":"Name?"}}"#;
-        let filled = answered(asks, "e", &Answer::Form(json!({"name": "x"})));
-        assert_eq!(filled, json!({"action": "accept", "content": {"name": "x"}}));
-        let declined = answered(asks, "e", &Answer::Declined(String::new()));
-        assert_eq!(declined, json!({"action": "decline"}));
-    }
-
-    fn answered(asks: &str, id: &str, answer: &Answer) -> Value {
-        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
-        driver.output(format!("{asks}\n").as_bytes(), &mut steps);
-        assert_eq!(steps, []);
-        driver.answer(id, answer, &mut steps);
-        sent(&steps)[0]["response"]["response"].clone()
-    }
-
-    #[test]
-    fn a_change_that_is_not_accepted_is_reported() {
-        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
-        assert_eq!(driver.set_model("m", &mut steps), Applied::Now);
-        let id = sent(&steps)[0]["request_id"].clone();
-        steps.clear();
-        let error = json!({"type": "control_response", "response": {"request_id": id, "subtype": "error", "error": "no such model"}});
-        driver.output(format!("{error}\n").as_bytes(), &mut steps);
-        let warning = "Claude Code did not accept the model m: no such model".to_owned();
-        assert_eq!(steps, [Step::warn(warning)]);
-    }
-
-    #[test]
-    fn a_permission_is_granted_for_the_requested_input() {
-        for cut in [1, 40, ASKS.len()] {
-            let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
-            let (one, two) = ASKS.split_at(cut);
-            driver.output(one.as_bytes(), &mut steps);
-            driver.output(format!("{two}\n").as_bytes(), &mut steps);
-            assert_eq!(steps, []);
-            driver.decide("r1", &Decision::Allow, &mut steps);
-            let response = &sent(&steps)[0]["response"];
-            assert_eq!(response["request_id"], "r1");
-            assert_eq!(response["response"]["updatedInput"]["command"], "ls");
-            steps.clear();
-            driver.decide("r1", &Decision::Allow, &mut steps);
-            assert_eq!(steps, [], "a second decision has no effect");
-        }
-    }
-
-    #[test]
-    fn a_denial_carries_its_reason() {
-        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
-        driver.output(format!("{ASKS}\n").as_bytes(), &mut steps);
-        driver.decide("r1", &Decision::Deny("no".into()), &mut steps);
-        assert_eq!(
-            sent(&steps)[0]["response"]["response"],
-            json!({"behavior":"deny","message":"no"})
-        );
-    }
-
-    #[test]
-    fn unsupported_requests_are_refused_at_once() {
-        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
-        let hook =
-            r#"{"type":"control_request","request_id":"r2","request":{"subtype":"hook_callback"}}"#;
-        driver.output(format!("{hook}\n").as_bytes(), &mut steps);
-        assert_eq!(sent(&steps)[0]["response"]["subtype"], "error");
-    }
-
-    #[test]
-    fn an_interrupt_is_a_request_with_an_id_of_its_own() {
-        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
-        assert!(driver.interrupt(&mut steps) && driver.interrupt(&mut steps));
-        let sent = sent(&steps);
-        assert_eq!(sent[0]["request"]["subtype"], "interrupt");
-        assert_ne!(sent[0]["request_id"], sent[1]["request_id"]);
     }
 }

@@ -73,6 +73,10 @@ pub enum Step {
     Queue(String),
     /// The agent begins another turn by itself, for a prompt that it could not add to the last one.
     ExpectTurn,
+    /// The agent calls a tool of the client.
+    CallClient(Box<ClientToolCall>),
+    /// The agent does not wait for the answer to this call any more.
+    WithdrawCall(u64),
     /// Translate this part of the output, which the driver had held back.
     Pass(Vec<u8>),
     /// Emit an event that is not part of the agent's output.
@@ -138,11 +142,26 @@ impl std::fmt::Debug for Step {
             Self::LeavePlanMode => out.write_str("LeavePlanMode"),
             Self::Queue(prompt) => write!(out, "Queue({} bytes)", prompt.len()),
             Self::ExpectTurn => out.write_str("ExpectTurn"),
+            Self::CallClient(call) => write!(out, "CallClient({})", call.tool),
+            Self::WithdrawCall(number) => write!(out, "WithdrawCall({number})"),
             Self::Pass(bytes) => write!(out, "Pass({} bytes)", bytes.len()),
             Self::Emit(event) => out.debug_tuple("Emit").field(event).finish(),
             Self::Read(file) => out.debug_tuple("Read").field(file).finish(),
         }
     }
+}
+
+/// A call of a tool of the client, which an agent makes through its own protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientToolCall {
+    /// Its number, by which it is answered.
+    pub number: u64,
+    /// The agent's own id of the call.
+    pub native: Option<String>,
+    /// The client's name of the tool.
+    pub tool: String,
+    /// The input, as JSON.
+    pub input: String,
 }
 
 /// A file that an agent writes in addition to its stream.
@@ -205,6 +224,16 @@ pub trait Driver: Send + std::fmt::Debug {
 
     /// Adds a prompt to the running turn, where the agent can. Returns whether it was sent.
     fn join(&mut self, _prompt: &str, _steps: &mut Vec<Step>) -> bool {
+        false
+    }
+
+    /// The client has answered a call that was [passed on](Step::CallClient): with what the model reads,
+    /// and whether it is an error.
+    fn client_answered(&mut self, _call: u64, _text: &str, _failed: bool, _steps: &mut Vec<Step>) {}
+
+    /// The session is continued later, and a call waits for the client. Returns whether the agent can end
+    /// its turn so that it makes the call again when its session is resumed; then it does so now.
+    fn defer(&mut self, _steps: &mut Vec<Step>) -> bool {
         false
     }
 

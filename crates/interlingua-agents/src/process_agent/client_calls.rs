@@ -1,8 +1,9 @@
 //! Calls of tools that the client runs.
 //!
-//! A call arrives at the MCP server of the client's tools, and suspends the turn until the client has
-//! answered. What the agent's stream reports of it is matched by the reader.
+//! A call arrives at the MCP server of the client's tools, or through the driver of an agent that carries
+//! the messages of MCP in its own protocol, and suspends the turn until the client has answered. What the agent's stream reports of it is matched by the reader.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::{Live, Wake, now_ms, until};
 use crate::agent::{ClientToolNeeds, Launch};
 use crate::client_tool::{ClientResult, ClientToolOffer, ReceivedCall, ToolMessage};
+use crate::driver::ClientToolCall;
 use crate::error::Error;
 use crate::permission::{Decision, PermissionRequest};
 use crate::session::{CallOutcome, ClientCall, Refused, Wanted};
@@ -28,6 +30,8 @@ pub(super) struct ClientCalls {
     /// Keeps the tools available.
     offer: Arc<ClientToolOffer>,
     messages: mpsc::UnboundedReceiver<ToolMessage>,
+    /// What the driver has reported, until what it had printed before has been observed.
+    reported: VecDeque<CallMessage>,
     listings: watch::Receiver<u64>,
     /// The list of tools is awaited, before which no prompt is sent.
     awaited: Option<AwaitedList>,
@@ -49,7 +53,34 @@ struct AwaitedList {
 struct OpenCall {
     id: String,
     number: u64,
-    answer: oneshot::Sender<ClientResult>,
+    waiter: Waiter,
+}
+
+/// What waits for the answer to a call.
+#[derive(Debug)]
+enum Waiter {
+    /// The MCP server.
+    Server(oneshot::Sender<ClientResult>),
+    /// The driver, whose agent calls through its own protocol.
+    Driver,
+}
+
+/// What an agent reports of its calls, in one of two ways.
+#[derive(Debug)]
+pub(super) enum CallMessage {
+    /// Through the MCP server.
+    Server(ToolMessage),
+    /// Through its driver, in the process after this number of disconnections.
+    Driver(DriverMessage, u64),
+}
+
+/// What a driver reports of the calls of its agent.
+#[derive(Debug)]
+pub(super) enum DriverMessage {
+    /// The agent calls a tool.
+    Called(ClientToolCall),
+    /// The agent does not wait for the answer to this call any more.
+    Withdrawn(u64),
 }
 
 impl ClientCalls {
@@ -57,6 +88,7 @@ impl ClientCalls {
     pub(super) fn new(offer: Arc<ClientToolOffer>) -> Result<Self, Error> {
         Ok(Self {
             messages: offer.take_messages().ok_or(Error::ClientToolsTaken)?,
+            reported: VecDeque::new(),
             listings: offer.listings(),
             awaited: None,
             needs: ClientToolNeeds::default(),
@@ -81,8 +113,14 @@ impl ClientCalls {
     /// The process is gone, and nothing waits any more. What it called last is not for the next one.
     pub(super) fn end_epoch(&mut self) {
         self.offer.disconnect();
+        self.reported.clear();
         self.open.clear();
         self.awaited = None;
+    }
+
+    /// Takes what the driver reports.
+    pub(super) fn report(&mut self, message: DriverMessage) {
+        self.reported.push_back(CallMessage::Driver(message, self.offer.generation()));
     }
 
     /// Whether a call waits.
@@ -110,9 +148,12 @@ impl ClientCalls {
 /// Waits for a call, or for the tools to be listed. Without tools, forever.
 pub(super) async fn wait(calls: Option<&mut ClientCalls>) -> Wake {
     let Some(calls) = calls else { return std::future::pending().await };
+    if let Some(message) = calls.reported.pop_front() {
+        return Wake::Tool(message);
+    }
     let due = calls.awaited.as_ref().map(|awaited| awaited.until);
     tokio::select! {
-        Some(message) = calls.messages.recv() => Wake::Tool(message),
+        Some(message) = calls.messages.recv() => Wake::Tool(CallMessage::Server(message)),
         Ok(()) = calls.listings.changed(), if due.is_some() => {
             let until = Instant::now() + LISTING_SETTLES;
             calls.awaited = Some(AwaitedList { requested: true, until });
@@ -144,10 +185,18 @@ impl Live {
         is_offered && self.outlets.watch.has_client_call(&request.call)
     }
 
-    pub(super) async fn tool_message(&mut self, message: ToolMessage) {
+    pub(super) async fn tool_message(&mut self, message: CallMessage) {
         match message {
-            ToolMessage::Called(call) => self.client_called(call),
-            ToolMessage::Withdrawn(number) => {
+            CallMessage::Server(ToolMessage::Called(call)) => {
+                let ReceivedCall { number, generation, native, tool, input, answer } = call;
+                let call = ClientToolCall { number, native, tool, input };
+                self.client_called(call, generation, Waiter::Server(answer));
+            }
+            CallMessage::Driver(DriverMessage::Called(call), generation) => {
+                self.client_called(call, generation, Waiter::Driver);
+            }
+            CallMessage::Server(ToolMessage::Withdrawn(number))
+            | CallMessage::Driver(DriverMessage::Withdrawn(number), _) => {
                 let calls = self.client_calls.iter().flat_map(|calls| &calls.open);
                 let given_up = calls.into_iter().find(|call| call.number == number);
                 if let Some(id) = given_up.map(|call| call.id.clone()) {
@@ -160,14 +209,32 @@ impl Live {
         self.handle_observations().await;
     }
 
+    /// Gives the answer to a call to what waits for it.
+    fn give(&mut self, number: u64, waiter: Waiter, result: ClientResult) {
+        match waiter {
+            // It may have been withdrawn in this moment.
+            Waiter::Server(answer) => drop(answer.send(result)),
+            Waiter::Driver => {
+                let (text, failed) = match result {
+                    ClientResult::Output(text) => (text, false),
+                    ClientResult::Error(text) => (text, true),
+                };
+                self.call_driver(|driver, steps| {
+                    driver.client_answered(number, &text, failed, steps);
+                });
+            }
+        }
+    }
+
     /// The agent calls a tool: the turn waits for the client.
-    fn client_called(&mut self, call: ReceivedCall) {
-        let ReceivedCall { number, generation, native, tool, input, answer } = call;
+    fn client_called(&mut self, call: ClientToolCall, generation: u64, waiter: Waiter) {
+        let ClientToolCall { number, native, tool, input } = call;
         let Some(calls) = self.client_calls.as_ref() else { return };
+        let refused = |why: &str| ClientResult::Error(why.to_owned());
         // The process that called is gone, or ends, or its turn has ended before its call arrived.
         let is_late = generation != calls.offer.generation() || !self.in_turn;
         if is_late || self.epoch.is_none() || self.stop.is_some() {
-            let _ = answer.send(ClientResult::Error("no turn is running any more".to_owned()));
+            self.give(number, waiter, refused("no turn is running any more"));
             return;
         }
         let native = native.filter(|_| calls.needs.passes_ids);
@@ -177,13 +244,13 @@ impl Live {
         let (reader, outlets, now) = (&mut self.reader, &mut self.outlets, Some(now_ms()));
         let Ok(id) = reader.client_call(&received, now, outlets);
         let Some(id) = id else {
-            let _ = answer.send(ClientResult::Error("this call has ended already".to_owned()));
+            self.give(number, waiter, refused("this call has ended already"));
             return;
         };
         let Ok(_) = reader.suspend(now, outlets);
         self.outlets.pass_on(self.record.as_mut(), &mut self.outbox);
         if let Some(calls) = &mut self.client_calls {
-            calls.open.push(OpenCall { id: id.clone(), number, answer });
+            calls.open.push(OpenCall { id: id.clone(), number, waiter });
         }
         let sequence = self.outlets.watch.last();
         let wanted = ClientCall { id: id.clone(), tool, input };
@@ -231,8 +298,7 @@ impl Live {
             let (text, failed) = outcome.text();
             let result = if failed { ClientResult::Error } else { ClientResult::Output };
             let text = self.long_results.shown(text).into_owned();
-            // It may have been withdrawn in this moment.
-            let _ = call.answer.send(result(text));
+            self.give(call.number, call.waiter, result(text));
         }
     }
 }

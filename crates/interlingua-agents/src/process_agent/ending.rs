@@ -2,6 +2,7 @@
 //! outcome is determined.
 
 use std::process::ExitStatus;
+use std::time::Instant;
 
 use interlingua::event::{Error, Event, Outcome};
 use interlingua::json::Text;
@@ -9,6 +10,7 @@ use interlingua::{Exit, Stopped, StreamEnd};
 
 use super::client_calls::ClientCalls;
 use super::{Live, now_ms};
+use crate::process::Signal;
 use crate::record::Recorder;
 use crate::session::{Command, ConsumerChange, Ended, Sent, Stop, stopped_again};
 use crate::watch::Observation;
@@ -42,6 +44,22 @@ impl Live {
             self.warn(&format!("the agent {how}; the next prompt starts it again"));
         }
         self.exit = exit;
+    }
+
+    /// Ends the agent, whose session is continued later: in its own way, if it can leave the turn so that the
+    /// call which waits for the client gets its result later. Else it is killed, so that it does not record
+    /// that it was interrupted.
+    pub(super) fn suspend_turn(&mut self) {
+        let mut defers = false;
+        // A suspended process would not notice.
+        if self.in_turn && !self.clock.is_suspended() {
+            self.call_driver(|driver, steps| defers = driver.defer(steps));
+        }
+        if defers {
+            self.clock.signalled(Signal::Terminate, Instant::now());
+        } else {
+            self.signal(Signal::Kill);
+        }
     }
 
     /// Reads what the agent printed before it exited.
@@ -198,9 +216,9 @@ fn signal(status: ExitStatus) -> Option<i64> {
 /// Whether a process was ended by a signal that terminates it.
 #[cfg(unix)]
 fn was_terminated(status: ExitStatus) -> bool {
-    use rustix::process::Signal;
+    use rustix::process::Signal as Number;
     let number = std::os::unix::process::ExitStatusExt::signal(&status);
-    [Signal::TERM, Signal::KILL].iter().any(|signal| number == Some(signal.as_raw()))
+    [Number::TERM, Number::KILL].iter().any(|signal| number == Some(signal.as_raw()))
 }
 
 /// Elsewhere, a terminated process has the exit code that the system chooses.

@@ -126,6 +126,7 @@ mod tests {
             tool: "ask".to_owned(),
             input: "{}".to_owned(),
             outcome,
+            deferred: false,
         };
         let text = "x".repeat(LONGEST_RESULT + 1);
         let short = late(CallOutcome::Output(serde_json::json!({"a": 1})));

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use super::client_calls::DriverMessage;
 use super::{Live, now_ms};
 use crate::driver::{Driver, Step};
 use crate::permission::Mode;
@@ -56,6 +57,8 @@ impl Live {
                 }
                 // The session ends.
                 Step::Queue(_) | Step::ExpectTurn => {}
+                Step::CallClient(call) => self.report_call(DriverMessage::Called(*call)),
+                Step::WithdrawCall(number) => self.report_call(DriverMessage::Withdrawn(number)),
                 Step::Pass(bytes) => {
                     self.read(|reader, outlets| reader.push(&bytes, Some(now_ms()), outlets));
                 }
@@ -72,6 +75,13 @@ impl Live {
                     more.into_iter().rev().for_each(|step| steps.push_front(step));
                 }
             }
+        }
+    }
+
+    /// What the agent calls is looked at when what it has printed before was observed.
+    fn report_call(&mut self, message: DriverMessage) {
+        if let Some(calls) = &mut self.client_calls {
+            calls.report(message);
         }
     }
 

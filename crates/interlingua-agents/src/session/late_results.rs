@@ -85,6 +85,9 @@ pub struct LateResult {
     pub input: String,
     /// The answer.
     pub outcome: CallOutcome,
+    /// The agent was not lost, but has ended its turn itself because it waits for the client. An agent that
+    /// does so makes the call again when its session is resumed.
+    pub deferred: bool,
 }
 
 impl LateResult {
@@ -135,6 +138,7 @@ mod tests {
             tool: "ask".to_owned(),
             input: r#"{"a":1}"#.to_owned(),
             outcome,
+            deferred: false,
         }
     }
 

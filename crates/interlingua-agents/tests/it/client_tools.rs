@@ -1,6 +1,7 @@
 //! Tools that the client runs. A shell script plays Claude Code, and the test calls the tools in its
 //! place.
 
+mod control_channel;
 mod long_results;
 mod overhead;
 

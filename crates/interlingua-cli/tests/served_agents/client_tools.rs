@@ -11,7 +11,7 @@ use crate::http::{Response, send};
 use crate::served::{Agent, PATIENCE, Served};
 
 /// What the client answers. The model has to get it once.
-const ANSWER: &str = "colour-4711";
+pub(crate) const ANSWER: &str = "colour-4711";
 
 /// What happens while a call waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) fn losses(agent: Agent) -> impl Iterator<Item = (&'static str, Loss)>
 }
 
 /// The name under which an agent offers a tool of the client to the model.
-fn name(agent: &str, tool: &str) -> String {
+pub(crate) fn name(agent: &str, tool: &str) -> String {
     match agent {
         "codex" => format!("mcp__interlingua/{tool}"),
         "gemini" => format!("mcp_interlingua_{tool}"),
@@ -201,7 +201,7 @@ pub(crate) fn check_long(agent: Agent, programs: &Path) {
 }
 
 /// Waits for the state, which is stored after the entries.
-fn until_waiting(served: &Served, id: &str, waiting: &Value) {
+pub(crate) fn until_waiting(served: &Served, id: &str, waiting: &Value) {
     let begun = Instant::now();
     while served.session(id)["waiting"] != *waiting {
         assert!(begun.elapsed() < PATIENCE, "{:#}", served.session(id));
@@ -209,11 +209,11 @@ fn until_waiting(served: &Served, id: &str, waiting: &Value) {
     }
 }
 
-fn of<'e>(events: &'e [Value], kind: &'static str) -> impl Iterator<Item = &'e Value> {
+pub(crate) fn of<'e>(events: &'e [Value], kind: &'static str) -> impl Iterator<Item = &'e Value> {
     events.iter().filter(move |event| event["type"] == kind)
 }
 
-fn outcomes(events: &[Value]) -> Vec<String> {
+pub(crate) fn outcomes(events: &[Value]) -> Vec<String> {
     let ended = of(events, "turn_ended").filter(|event| event["replay"] != true);
     ended.map(|event| event["outcome"].as_str().unwrap().to_owned()).collect()
 }

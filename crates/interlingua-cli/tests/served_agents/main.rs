@@ -10,6 +10,8 @@
 #[cfg(target_os = "linux")]
 mod client_tools;
 #[cfg(target_os = "linux")]
+mod deferred;
+#[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
 mod forgotten;
@@ -113,6 +115,7 @@ fn trials(programs: &Path) -> Vec<Trial> {
                 Ok(())
             }));
         }
+        trials.extend(deferrals(agent, programs));
         let (name, folder) = (format!("{}::faults", agent.title()), programs.to_owned());
         trials.push(Trial::test(name, move || {
             faults::check(agent, &folder, seed.wrapping_add(number), faults);
@@ -120,6 +123,27 @@ fn trials(programs: &Path) -> Vec<Trial> {
         }));
     }
     trials
+}
+
+/// Only Claude Code can defer a call.
+#[cfg(target_os = "linux")]
+fn deferrals(agent: served::Agent, programs: &Path) -> Vec<Trial> {
+    if agent.name != "claude" {
+        return Vec::new();
+    }
+    let fate = |(name, fate): (&str, deferred::Fate)| {
+        let (name, folder) = (format!("{}::{name}", agent.title()), programs.to_owned());
+        Trial::test(name, move || {
+            deferred::check(agent, &folder, fate);
+            Ok(())
+        })
+    };
+    let folder = programs.to_owned();
+    let two = Trial::test("claude::two_client_tools_of_a_stopped_server", move || {
+        deferred::check_two(agent, &folder);
+        Ok(())
+    });
+    deferred::FATES.into_iter().map(fate).chain([two]).collect()
 }
 
 /// All agents at once: they only wait.

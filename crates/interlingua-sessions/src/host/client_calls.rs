@@ -17,6 +17,8 @@ pub(crate) struct ClientCalls {
     open: Vec<OpenCall>,
     /// The turn has ended, and waits for the client.
     wait: bool,
+    /// The agent has ended it itself, instead of being lost.
+    deferred: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,6 +58,7 @@ impl ClientCalls {
             }
             Data::TurnEnded(ended) if !ended.replay => {
                 self.wait = ended.outcome == Outcome::WaitingForClient;
+                self.deferred = self.wait && event.synthetic.is_none();
                 if !self.wait {
                     self.open.clear();
                 }
@@ -85,7 +88,7 @@ impl ClientCalls {
     pub(super) fn late(&self, id: &str, outcome: CallOutcome) -> Option<LateResult> {
         let call = self.open.iter().find(|call| call.id == id).filter(|_| self.wait)?;
         let OpenCall { id, native, tool, input } = call.clone();
-        Some(LateResult { call: id, native, tool, input, outcome })
+        Some(LateResult { call: id, native, tool, input, outcome, deferred: self.deferred })
     }
 }
 
@@ -109,7 +112,7 @@ pub(super) fn outcome_of(command: &Command) -> Option<(&str, CallOutcome)> {
 
 #[cfg(test)]
 mod tests {
-    use interlingua::event::{ToolEnded, ToolStarted, TurnEnded, TurnStarted};
+    use interlingua::event::{Reason, ToolEnded, ToolStarted, TurnEnded, TurnStarted};
     use interlingua::json::{Json, Text};
     use serde_json::json;
 
@@ -141,10 +144,20 @@ mod tests {
         let waiting = Waiting::ClientTool { request: "b".to_owned(), tool: "ask".to_owned() };
         assert_eq!(calls.waiting(), [waiting]);
         let late = calls.late("b", CallOutcome::Output(json!(1))).unwrap();
-        assert_eq!((&*late.call, &*late.input), ("b", "{}"));
+        assert_eq!((&*late.call, &*late.input, late.deferred), ("b", "{}", true));
         assert_eq!(calls.late("a", CallOutcome::Output(json!(1))), None);
         calls.observe(&Event::new(TurnStarted::default()));
         assert_eq!(calls, ClientCalls::default());
+    }
+
+    /// An agent that was lost does not make the call again.
+    #[test]
+    fn a_call_is_deferred_only_if_the_agent_has_ended_the_turn_itself() {
+        let mut calls = ClientCalls::default();
+        calls.observe(&started("a"));
+        let lost = ended(Outcome::WaitingForClient).because(Some(Reason::ProcessEnded));
+        calls.observe(&lost);
+        assert!(!calls.late("a", CallOutcome::Output(json!(1))).unwrap().deferred);
     }
 
     /// A server was stopped in the moment between the entry of a call and its request.

@@ -102,6 +102,7 @@ mod dialect {
         mod rules;
     }
     mod claude {
+        mod deferred;
         mod partial;
         mod questions;
         mod results;

@@ -99,6 +99,7 @@ async fn a_continued_log_goes_on_with_late_answers() {
             tool: "getFormSnapshot".to_owned(),
             input: "{}".to_owned(),
             outcome: CallOutcome::Output(json!("answered later")),
+            deferred: false,
         };
         let results: Vec<_> = calls.iter().map(result).collect();
         session.handle.prompt(Prompt::resuming(results)).await.unwrap();

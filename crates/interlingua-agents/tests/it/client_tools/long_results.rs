@@ -100,6 +100,7 @@ async fn a_late_result_is_shortened_in_its_prompt() {
         tool: "ask".to_owned(),
         input: "{}".to_owned(),
         outcome: CallOutcome::Output(json!(long())),
+        deferred: false,
     };
     session.handle.prompt(Prompt::resuming(vec![late])).await.unwrap();
     session.until(|event| event["type"] == "turn_ended").await;

@@ -8,18 +8,18 @@ use super::requests::Requests;
 use super::system::{Subagents, failure, limit};
 use super::tasks::Tasks;
 use super::thread::{Thread, tool_started};
-use super::wire::{Content, Line, Message};
+use super::wire::{AskedHook, Content, Line, Message};
 use crate::dialect::decode::Own;
 use crate::dialect::messages_api::{counts, provider_answer};
 use crate::dialect::{Decoder, Emitter, EventSink, each_record, tools};
 use crate::event::{
     Block, BlockKind, Event, Interrupted, MessageEnded, MessageStarted, Notice, PlanUpdated, Scope,
-    SessionStarted, Severity, ToolProgress, UserMessage, Withdrawn,
+    SessionStarted, Severity, ToolProgress, ToolStarted, UserMessage, Withdrawn,
 };
 use crate::fingerprint::Fingerprint;
 use crate::framing::FrameText;
-use crate::json::Text;
-use crate::json::read::Shaped;
+use crate::json::read::{self, Shaped};
+use crate::json::{Json, Text};
 
 /// The decoder of `claude`.
 #[derive(Debug, Default)]
@@ -72,6 +72,12 @@ impl ClaudeDecoder {
                 self.subagents.decode_system(std::mem::take(line), &mut out);
             }
             "tool_progress" => emit_progress(std::mem::take(line), &mut out),
+            "control_request" if is_between_programs(line) => {
+                // It repeats a call, and may have the answer of the user.
+                if self.session_emitted || !self.emit_deferred_call(line, &mut out) {
+                    out.native_without_text("control_request");
+                }
+            }
             "control_request" => {
                 self.requests.emit_request(std::mem::take(line), &mut out);
             }
@@ -79,13 +85,16 @@ impl ClaudeDecoder {
                 self.requests.emit_cancelled(line.request_id.take(), &mut out);
             }
             "rate_limit_event" => out.emit(limit(line.rate_limit_info.take())),
+            "control_response" if answers_program(line) => {
+                out.native_without_text("control_response");
+            }
             "control_response" => {
                 if !self.requests.emit_host_answer(line.response.take(), &mut out) {
                     out.native(kind.unwrap_or_default());
                 }
             }
             "command_lifecycle" | "keep_alive" | "auth_status" | "prompt_suggestion"
-            | "tool_use_summary" | "conversation_reset" | "active_goal" => {
+            | "tool_use_summary" | "conversation_reset" | "active_goal" | "attachment" => {
                 out.native(kind.unwrap_or_default());
             }
             _ => out.unknown(kind),
@@ -128,6 +137,28 @@ impl ClaudeDecoder {
             agent: Some(Text::plain("claude")),
             ..SessionStarted::default()
         }));
+    }
+
+    /// Emits the call that a resumed program has deferred before: it asks its host about it before
+    /// anything else. Returns whether it does.
+    fn emit_deferred_call<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) -> bool {
+        let request = line.request.take().unwrap_or_default();
+        let asked = request.input.as_ref().and_then(read::record_of::<AskedHook<'_>>);
+        let Some(asked) = asked else { return false };
+        if asked.event.is_none_or(|event| event != "PreToolUse") {
+            return false;
+        }
+        line.session_id = asked.session_id.map(Text::into_owned);
+        self.emit_session(line, out);
+        let name = asked.tool_name.map(Text::into_owned).unwrap_or_default();
+        out.emit(ToolStarted {
+            call: asked.tool_use_id.map(Text::into_owned).unwrap_or_default(),
+            kind: tools::kind_of(&name),
+            name,
+            input: asked.tool_input.map(Json::into_owned),
+            ..ToolStarted::default()
+        });
+        true
     }
 
     fn decode_block<'a>(
@@ -312,10 +343,34 @@ impl ClaudeDecoder {
     }
 }
 
+/// Whether a request has a message of an MCP server that the host provides, or asks a hook of the host. Both
+/// repeat a call that the stream has anyway.
+fn is_between_programs(line: &Line<'_>) -> bool {
+    let subtype = line.request.as_ref().and_then(|request| request.subtype.as_ref());
+    subtype.is_some_and(|subtype| *subtype == "mcp_message" || *subtype == "hook_callback")
+}
+
+/// Whether a response answers such a request, or states the configuration of the program, with the account of
+/// the user.
+fn answers_program(line: &Line<'_>) -> bool {
+    let answer = line.response.as_ref().and_then(|response| response.answer.as_ref());
+    answer.map(|answer| &answer.record).is_some_and(|answer| {
+        answer.mcp.is_some() || answer.hook.is_some() || answer.account.is_some()
+    })
+}
+
 fn emit_progress<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
     // In newer versions, the number of the heartbeat follows the id of the call.
     let id = line.tool_use_id.unwrap_or_default();
     let call = match id.body().split_once("-heartbeat-") {
+        // A hook that is asked about a call: the call waits for it.
+        Some((hook, _)) if hook.starts_with("hook-") => match out.parent.take() {
+            Some(call) => call,
+            None => {
+                out.native("tool_progress");
+                return;
+            }
+        },
         Some((call, _)) if !id.has_escapes() => Text::from(call.to_owned()),
         _ => id,
     };

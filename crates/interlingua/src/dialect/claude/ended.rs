@@ -15,6 +15,10 @@ use crate::json::{Json, Text};
 /// The prefix of error messages that are meant for the authors of Claude Code.
 const DIAGNOSTIC: &str = "[ede_diagnostic]";
 
+/// The reason for which a turn ends whose call its host has deferred. The program also writes it in place of
+/// the stop reason of the model.
+pub(super) const DEFERRED: &str = "tool_deferred";
+
 /// Decodes the ends of turns. It holds the totals of the process at the end of the previous turn.
 #[derive(Debug, Default)]
 pub(super) struct Endings {
@@ -71,7 +75,10 @@ impl Endings {
             cause,
             class,
             reason: reason.or(line.subtype.filter(|subtype| !failed || *subtype != "success")),
-            stop_reason: line.stop_reason,
+            stop_reason: line.stop_reason.map(|reason| match reason == DEFERRED {
+                true => Text::plain("tool_use"),
+                false => reason,
+            }),
             errors,
             http_status: line.api_error_status,
             final_text,
@@ -119,6 +126,8 @@ fn outcome(line: &Line<'_>, failed: bool, unanswered_call: bool) -> Outcome {
         "error_max_turns" | "error_max_budget_usd" => Outcome::LimitReached,
         _ if has_stop_reason(line, "refusal") => Outcome::Refused,
         _ if failed => Outcome::Failed,
+        // Its host has put off the call, which the program makes again when it is resumed.
+        _ if is_deferred(line) => Outcome::WaitingForClient,
         // With `--json-schema` a completed turn also stops for `tool_use`, but its call was
         // answered.
         "success" if unanswered_call && has_stop_reason(line, "tool_use") => {
@@ -127,6 +136,11 @@ fn outcome(line: &Line<'_>, failed: bool, unanswered_call: bool) -> Outcome {
         "success" => Outcome::Completed,
         _ => Outcome::Failed,
     }
+}
+
+/// Whether the turn has ended because its host has deferred a call.
+fn is_deferred(line: &Line<'_>) -> bool {
+    line.terminal_reason.as_ref().is_some_and(|reason| *reason == DEFERRED)
 }
 
 /// Whether the model stopped for this reason.

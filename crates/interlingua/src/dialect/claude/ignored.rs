@@ -4,7 +4,13 @@ use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
     Ignored {
-        what: &["command_lifecycle", "control_response", "control_request", "keep_alive"],
+        what: &[
+            "command_lifecycle",
+            "control_response",
+            "control_request",
+            "keep_alive",
+            "attachment",
+        ],
         why: "control messages between the program and its host, which were answered",
     },
     Ignored {
@@ -73,6 +79,12 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: thinking_duration_ms",
         ],
         why: "timings of single requests; the duration of the turn is read",
+    },
+    Ignored { what: &["result/*: deferred_tool_use"], why: "the call that it repeats is open" },
+    Ignored { what: &["result/*: deferred_tool_use"], why: "the call that it repeats is known" },
+    Ignored {
+        what: &["tool_progress: heartbeat", "assistant: tool_use_meta"],
+        why: "its effect is emitted, or it is for the program's own screen",
     },
     Ignored {
         what: &["*: user_message_uuid*", "*: agent_id", "*: task_description", "*: *run_id"],

@@ -1,6 +1,7 @@
 //! Writes the `result` that ends a turn, and the content of tool results. It knows no order of
 //! records: the encoder passes what it observed of the turn.
 
+use super::ended::DEFERRED;
 use crate::event::{ErrorClass, Outcome, TurnEnded, Usage};
 use crate::json::read;
 use crate::json::write::Object;
@@ -28,6 +29,7 @@ const TERMINAL_REASONS: &[&str] = &[
     "aborted_tools",
     "max_turns",
     "budget_exhausted",
+    DEFERRED,
 ];
 
 /// The stop reasons of Claude; consumers do not know those of other models.
@@ -65,7 +67,10 @@ impl<'e> Verdict<'e> {
         let own = own.filter(|own| TERMINAL_REASONS.contains(own));
         match ended.outcome {
             Outcome::Completed => success(stated.unwrap_or(plain("end_turn"))),
-            Outcome::WaitingForClient => success(plain("tool_use")),
+            Outcome::WaitingForClient => Self {
+                terminal_reason: own.filter(|own| *own == DEFERRED).or(Some("completed")),
+                ..success(plain("tool_use"))
+            },
             Outcome::Refused => Self { is_error: true, ..success(plain("refusal")) },
             Outcome::Cancelled if stopped_in_call => failed(own.or(Some("aborted_tools")), stated),
             Outcome::Cancelled => failed(own.or(Some("aborted_streaming")), stated),

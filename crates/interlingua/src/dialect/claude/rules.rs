@@ -28,7 +28,7 @@ pub(super) struct ClaudeRules {
 const CONTROL: &[&str] =
     &["control_request", "control_response", "control_cancel_request", "keep_alive"];
 
-/// The stop reasons of the model.
+/// The stop reasons of the model, and those of a turn whose call the host has deferred.
 const STOP_REASONS: &[&str] = &[
     "end_turn",
     "max_tokens",
@@ -37,6 +37,8 @@ const STOP_REASONS: &[&str] = &[
     "pause_turn",
     "refusal",
     "model_context_window_exceeded",
+    "tool_deferred",
+    "tool_deferred_unavailable",
 ];
 
 /// The permission modes; the newest versions call the first one by the last name.
@@ -100,8 +102,12 @@ impl ClaudeRules {
     }
 
     /// Checks that a request about a tool has all that the host needs for its decision.
-    fn check_control_request(&self, record: &Value, findings: &mut Findings) {
+    fn check_control_request(&mut self, record: &Value, findings: &mut Findings) {
         let request = record.get("request").unwrap_or(&Value::Null);
+        // A resumed program asks for a call that it has made, and deferred, in an earlier process.
+        if let Some(call) = request.pointer("/input/tool_use_id").and_then(Value::as_str) {
+            self.calls.entry(call.to_owned()).or_insert(false);
+        }
         if request.get("subtype").and_then(Value::as_str) != Some("can_use_tool") {
             return;
         }
@@ -259,7 +265,7 @@ impl ClaudeRules {
         let known = stop.as_str().map_or(stop.is_null(), |stop| STOP_REASONS.contains(&stop));
         findings.require(known, "stop-reason", format!("{stop} is not a stop reason"));
         // A turn may wait until the client has answered the open calls.
-        self.waiting = record.get("stop_reason").and_then(Value::as_str) == Some("tool_use");
+        self.waiting = matches!(stop.as_str(), Some("tool_use" | "tool_deferred"));
         for (field, fits) in [
             ("subtype", record.get("subtype").is_some_and(Value::is_string)),
             ("is_error", record.get("is_error").is_some_and(Value::is_boolean)),

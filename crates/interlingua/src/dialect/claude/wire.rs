@@ -178,6 +178,17 @@ record! {
 }
 
 record! {
+    /// What a hook of the host is asked.
+    pub(super) struct AskedHook<'a> {
+        event: text "hook_event_name",
+        session_id: text "session_id",
+        tool_name: text "tool_name",
+        tool_input: json "tool_input",
+        tool_use_id: text "tool_use_id",
+    }
+}
+
+record! {
     /// The response to a request, in either direction between the program and its host.
     pub(super) struct ControlResponse<'a> {
         request_id: text "request_id",
@@ -194,6 +205,10 @@ record! {
         updated_input: record<AnsweredInput> "updatedInput",
         action: text "action",
         content: json "content",
+        // Answers that concern the program and its host only.
+        mcp: json "mcp_response",
+        hook: json "hookSpecificOutput",
+        account: json "account",
     }
 }
 

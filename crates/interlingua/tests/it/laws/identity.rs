@@ -23,8 +23,11 @@ fn every_record_of_every_transcript_is_passed_on() {
         }
         if written.len() != records(&case.input).len() {
             let added = written.len() - records(&case.input).len();
-            let repairs = translate("events", &case.input, &case.exit);
-            assert!(!repairs.repairs().is_empty(), "{}: {added} added", case.name);
+            let events = translate("events", &case.input, &case.exit);
+            // A call for whose answer a turn rests is closed there, which repairs nothing.
+            let rests = |event: &Value| event["outcome"] == "waiting_for_client";
+            let explained = !events.repairs().is_empty() || events.records().iter().any(rests);
+            assert!(explained, "{}: {added} added", case.name);
         }
     }
 }
