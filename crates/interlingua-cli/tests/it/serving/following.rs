@@ -77,6 +77,7 @@ fn a_request_is_sent_again_when_the_server_is_busy_or_away() {
     let offset = |line: &String| line.split_once("offset=").map(|(_, rest)| rest[..20].to_owned());
     let offsets: Vec<_> = requests.iter().filter_map(offset).collect();
     let [first, second] = [format!("{:020}", 0), format!("{:020}", 1)];
+    let offsets: Vec<_> = offsets.iter().collect();
     assert_eq!(offsets, [&first, &first, &first, &second, &second, &second]);
 }
 
