@@ -214,6 +214,7 @@ async fn a_late_result_is_given_before_the_turn_goes_on() {
             tool: "getFormSnapshot".to_owned(),
             input: "{}".to_owned(),
             outcome: CallOutcome::Output(json!({"fields": [1]})),
+            deferred: false,
         };
         next.handle.prompt(Prompt::resuming(vec![result])).await.unwrap();
         next.handle.finish().await.unwrap();
