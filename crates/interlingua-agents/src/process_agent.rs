@@ -464,7 +464,6 @@ impl Live {
         };
         let mut steps = Vec::new();
         epoch.read(|driver, piece, held_back| {
-            let holds_back = driver.holds_back();
             clock.output_seen(Instant::now());
             if outlets.records_entries() {
                 // A screen is drawn in pieces, in which no key could be found.
@@ -473,7 +472,7 @@ impl Live {
                 return;
             }
             // A driver that answers the agent repeats what the agent printed, so it needs the keys.
-            if !holds_back {
+            if !driver.holds_back() {
                 driver.output(piece, &mut steps);
             }
             let redacted = redactor.redact_chunk(piece, held_back);
@@ -481,7 +480,7 @@ impl Live {
                 return;
             }
             record.iter_mut().for_each(|record| record.printed(&redacted));
-            if holds_back {
+            if driver.holds_back() {
                 driver.output(&redacted, &mut steps);
             } else {
                 let Ok(_) = reader.push(&redacted, Some(now_ms()), outlets);

@@ -274,7 +274,8 @@ pub trait Driver: Send + std::fmt::Debug {
         steps.push(Step::CloseInput);
     }
 
-    /// Whether output is translated only when the driver [passes](Step::Pass) it on.
+    /// Whether output is translated only when the driver [passes](Step::Pass) it on. A driver may do so at
+    /// the beginning only.
     fn holds_back(&self) -> bool {
         false
     }

@@ -113,7 +113,7 @@ fn a_failure_of_the_client_is_the_result_of_the_call() {
     assert_eq!(result_of(&steps[0]), (json!("not this form"), json!(true)));
 }
 
-/// An administrator can forbid hooks.
+/// The program may not ask hooks of its host, or may have given one up.
 #[test]
 fn without_the_hook_the_call_itself_waits() {
     let (mut driver, mut steps) = (with_tools(), Vec::new());

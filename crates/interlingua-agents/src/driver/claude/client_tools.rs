@@ -4,8 +4,7 @@
 //! The program asks a hook of ours before it makes a call, and the call is with the client while the hook
 //! is not answered. Then the call is allowed, and its result is there when it is made. Instead, it can be
 //! *deferred*: the program ends its turn, and asks again when its session is resumed, so that the result
-//! gets into the call's own place. If no hook is asked, because an administrator forbids them, the call
-//! itself waits, and cannot be deferred.
+//! gets into the call's own place. If the hook is not asked, the call itself waits, and cannot be deferred.
 
 use std::collections::{HashMap, HashSet};
 

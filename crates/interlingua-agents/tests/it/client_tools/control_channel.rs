@@ -99,7 +99,7 @@ async fn a_suspended_agent_that_does_not_defer_the_call_is_killed() {
     assert_eq!(ended.exit.signal, Some(9));
 }
 
-/// The end of the beginning and the answer are in one chunk, which was read by the driver and by the reader.
+/// The beginning, which the driver passes on, and what the reader reads itself are in one chunk.
 #[tokio::test]
 async fn what_a_resumed_agent_prints_is_read_once() {
     const ANSWERS: &str = r#"
