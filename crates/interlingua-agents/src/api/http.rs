@@ -48,10 +48,11 @@ pub struct Connection {
     pub silence: Duration,
 }
 
-/// The key is a secret, and headers may be.
+/// The key is a secret, and headers and parts of the address may be.
 impl std::fmt::Debug for Connection {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Connection").field("base_url", &self.base_url).finish_non_exhaustive()
+        let base_url = without_secrets(&self.base_url);
+        out.debug_struct("Connection").field("base_url", &base_url).finish_non_exhaustive()
     }
 }
 

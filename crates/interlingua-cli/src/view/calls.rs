@@ -19,6 +19,8 @@ use super::width;
 const OUTPUT: usize = 3;
 const FAILURE: usize = 8;
 const NESTED_FAILURE: usize = 3;
+/// The columns that each part of a line has at least.
+const LEAST: usize = 10;
 /// The shortest duration that is shown.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -125,18 +127,23 @@ impl Call {
         if let Some(diff) = counts {
             diff.counts(&mut end);
         }
+        // A server and its tool may have long names, of which the others leave what they do not need.
+        let least = |text: &str| width::of(text).min(LEAST);
+        let others = facts.iter().map(|fact| least(fact) + 3).sum::<usize>() + end.width();
+        let used = mark.width() + others + 1 + least(value);
+        let verb = width::shortened(verb, columns.saturating_sub(used).max(LEAST));
         let mut line = mark.with(verb, Style::BOLD);
         // The reason of a denial may be long; the value has half of the line at least.
         let value_room = width::of(value).min(columns / 2) + 1;
         for fact in facts {
             let used = line.width() + value_room + end.width();
-            let fact = width::shortened(fact, columns.saturating_sub(used + 3).max(10));
+            let fact = width::shortened(fact, columns.saturating_sub(used + 3).max(LEAST));
             end.push(format!(" · {fact}"), Style::DIM);
         }
         let room = columns.saturating_sub(line.width() + 1 + end.width());
         if !value.is_empty() {
             line.push(" ", Style::PLAIN);
-            line.push(width::shortened(value, room.max(10)), Style::PLAIN);
+            line.push(width::shortened(value, room.max(LEAST)), Style::PLAIN);
         }
         end.after(&line)
     }

@@ -168,6 +168,8 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = async {
             let (mut stream, _) = listener.accept().await.unwrap();
+            // A response before the request would be an error.
+            tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1024]).await.unwrap();
             let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\nbegin";
             tokio::io::AsyncWriteExt::write_all(&mut stream, head).await.unwrap();
             std::future::pending::<()>().await;
