@@ -16,12 +16,12 @@ use crate::unsteady::Unsteady;
 async fn a_command_is_acknowledged_with_an_entry_that_the_log_has_reached() {
     let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(Received::Unknown));
     let unsteady = Arc::new(Unsteady::new(store.clone()));
-    let gate = &unsteady.appends;
+    let commits = &unsteady.commits;
     let host = Host::open(unsteady.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
     let fixture = Fixture { host, store, scripts };
     let id = fixture.create("flood").await;
     fixture.until(&id, |log| !texts(log).is_empty()).await;
-    gate.forget_permits(Semaphore::MAX_PERMITS);
+    commits.forget_permits(Semaphore::MAX_PERMITS);
     // All of it is printed, and the owner of the session waits for its store with the first part.
     within(async {
         while !fixture.scripts.path("flooded").exists() {
@@ -41,11 +41,23 @@ async fn a_command_is_acknowledged_with_an_entry_that_the_log_has_reached() {
         }
     })
     .await;
-    gate.add_permits(Semaphore::MAX_PERMITS);
-    let interrupted = within(sending).await.unwrap();
+    // The store goes on with one commit after the other, and with none behind the acknowledgement.
+    let interrupted = within(async {
+        loop {
+            commits.add_permits(1);
+            for _ in 0..100 {
+                tokio::select! {
+                    answered = &mut sending => return answered.unwrap(),
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+        }
+    })
+    .await;
     let stored = fixture.store.watch(&id).borrow().next;
     let at = interrupted.sequence.unwrap();
     assert!(at <= stored, "entry {at} of {stored}");
+    commits.add_permits(Semaphore::MAX_PERMITS / 2);
     let log = fixture.until_turns(&id, 1).await;
     let end = kinds(&log).iter().position(|kind| *kind == "turn_ended").unwrap() as u64;
     assert!(at <= end, "{at}: {:?}", kinds(&log));

@@ -2,7 +2,7 @@
 //! runs twice.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
 use interlingua::Entry;
@@ -234,19 +234,19 @@ async fn a_store_that_cannot_be_read_is_read_again() {
     let unsteady = Arc::new(Unsteady::new(store.clone()));
     let host = Host::open(unsteady.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
     let fixture = Fixture { host, store, scripts };
-    let fails = || unsteady.failures.store(3, Ordering::SeqCst);
-    let failed = || unsteady.failures.load(Ordering::SeqCst) == 0;
+    let fails = |failures: &AtomicUsize| failures.store(3, Ordering::SeqCst);
+    let has_failed = |failures: &AtomicUsize| failures.load(Ordering::SeqCst) == 0;
     // The log, when the agent is started.
     let new = NewSession { agent: "talker".to_owned(), ..NewSession::default() };
     let id = within(fixture.host.create(new)).await.unwrap().id;
-    fails();
+    fails(&unsteady.unread_logs);
     fixture.send(&id, "first", prompt("wait")).await;
     fixture.until(&id, |log| texts(log) == ["begins"]).await;
-    assert!(failed());
+    assert!(has_failed(&unsteady.unread_logs));
     // The commands, while a turn is running.
-    fails();
+    fails(&unsteady.unread_commands);
     assert_eq!(fixture.send(&id, "next", prompt("next")).await.state, CommandState::Accepted);
-    assert!(failed());
+    assert!(has_failed(&unsteady.unread_commands));
     fixture.send(&id, "stop", Command::Interrupt).await;
     let log = fixture.until_turns(&id, 2).await;
     assert_eq!(outcomes(&log), [Outcome::Cancelled, Outcome::Completed]);

@@ -1,4 +1,4 @@
-//! A store in memory that appends when a test lets it, and that cannot be read as often as a test says.
+//! A store in memory that stores when a test lets it, and that cannot be read as often as a test says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,21 +13,24 @@ use tokio::sync::{Semaphore, watch};
 /// A store that does not always work.
 pub(crate) struct Unsteady {
     store: Arc<MemoryStore>,
-    /// Whoever appends needs one for a moment.
-    pub(crate) appends: Semaphore,
-    /// How often reading fails.
-    pub(crate) failures: AtomicUsize,
+    /// Every commit takes one.
+    pub(crate) commits: Semaphore,
+    /// How often reading a log fails.
+    pub(crate) unread_logs: AtomicUsize,
+    /// How often reading the commands fails.
+    pub(crate) unread_commands: AtomicUsize,
 }
 
 impl Unsteady {
     pub(crate) fn new(store: Arc<MemoryStore>) -> Self {
-        let appends = Semaphore::new(Semaphore::MAX_PERMITS);
-        Self { store, appends, failures: AtomicUsize::new(0) }
+        let commits = Semaphore::new(Semaphore::MAX_PERMITS);
+        let (unread_logs, unread_commands) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { store, commits, unread_logs, unread_commands }
     }
 
-    fn check_reading(&self) -> Result<(), Error> {
+    fn check(failures: &AtomicUsize) -> Result<(), Error> {
         let fewer = |failures: usize| failures.checked_sub(1);
-        match self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer) {
+        match failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer) {
             Ok(_) => Err(Error::Failed("disk I/O error".to_owned())),
             Err(_) => Ok(()),
         }
@@ -37,8 +40,8 @@ impl Unsteady {
 impl Store for Unsteady {
     fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail> {
         Box::pin(async move {
-            let append = self.appends.acquire().await;
-            drop(append.map_err(|closed| Error::Failed(closed.to_string()))?);
+            let permit = self.commits.acquire().await;
+            permit.map_err(|closed| Error::Failed(closed.to_string()))?.forget();
             self.store.commit(id, fence, commit).await
         })
     }
@@ -80,7 +83,7 @@ impl Store for Unsteady {
     }
 
     fn read<'a>(&'a self, id: &'a SessionId, from: u64, limit: usize) -> Answer<'a, Page> {
-        match self.check_reading() {
+        match Self::check(&self.unread_logs) {
             Ok(()) => self.store.read(id, from, limit),
             Err(error) => Box::pin(async { Err(error) }),
         }
@@ -108,7 +111,7 @@ impl Store for Unsteady {
     }
 
     fn open_commands<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Vec<StoredCommand>> {
-        match self.check_reading() {
+        match Self::check(&self.unread_commands) {
             Ok(()) => self.store.open_commands(id),
             Err(error) => Box::pin(async { Err(error) }),
         }

@@ -109,7 +109,7 @@ fn head_of_answer(desk: &Desk, headers: &str) -> String {
 #[test]
 fn a_server_has_the_limits_and_names_that_it_was_given() {
     let mut desk = Desk::prepared();
-    let arguments = "--host agents.example --allow-origin https://app.example --live 1 --idle 0";
+    let arguments = "--host agents.example --allow-origin https://app.example --live 1 --idle 1";
     desk.arguments = arguments.split(' ').map(str::to_owned).collect();
     desk.start();
     for (host, status) in [("agents.example", "200"), ("localhost", "200"), ("x.example", "421")] {
@@ -132,7 +132,7 @@ fn a_server_has_the_limits_and_names_that_it_was_given() {
     );
     desk.command(&works, "k3", json!({"type": "interrupt"}));
     desk.until(&waits, |events| outcomes(events).len() == 1);
-    // An agent that rests is closed at once.
+    // An agent that rests for a second is closed.
     desk.until_no_process();
     assert_eq!(desk.session(&waits)["state"], "idle");
 }
@@ -142,7 +142,7 @@ fn a_server_has_the_limits_and_names_that_it_was_given() {
 fn a_mode_of_the_configuration_has_to_be_permitted() {
     let mut desk = Desk::prepared();
     let config = desk.path("config.toml").display().to_string();
-    std::fs::write(&config, "mode = \"auto\"\n").unwrap();
+    std::fs::write(&config, "[permissions]\nmode = \"auto\"\n").unwrap();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--memory", "--config", &config];
     let served = command(&arguments).env("INTERLINGUA_TOKEN", TOKEN).output().unwrap();
     let problem = String::from_utf8_lossy(&served.stderr).into_owned();

@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::desk::{Desk, PATIENCE};
 use crate::http::TOKEN;
 use crate::log::{has, outcomes};
 use crate::reader::Address;
@@ -31,7 +32,7 @@ pub(super) fn answered(status: &str, headers: &str, body: &Value) -> Option<Stri
 /// Answers one request after the other; returns the first line of each.
 pub(super) fn answer_all(listener: &TcpListener, answers: Vec<Option<String>>) -> Vec<String> {
     let answer = |answer: Option<String>| {
-        let mut connection = listener.accept().unwrap().0;
+        let mut connection = accepted(listener);
         let lines = BufReader::new(connection.try_clone().unwrap()).lines();
         let head: Vec<_> = lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
         if let Some(answer) = answer {
@@ -40,6 +41,22 @@ pub(super) fn answer_all(listener: &TcpListener, answers: Vec<Option<String>>) -
         head[0].clone()
     };
     answers.into_iter().map(answer).collect()
+}
+
+/// The next connection. A client that has ended sends none.
+fn accepted(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).unwrap();
+    let begun = Instant::now();
+    loop {
+        match listener.accept() {
+            Ok((connection, _)) => {
+                connection.set_nonblocking(false).unwrap();
+                return connection;
+            }
+            Err(_) => assert!(begun.elapsed() < PATIENCE, "no request has arrived"),
+        }
+        std::thread::yield_now();
+    }
 }
 
 #[test]
