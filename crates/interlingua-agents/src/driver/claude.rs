@@ -134,7 +134,7 @@ impl ClaudeDriver {
     }
 
     fn take(&mut self, record: &str, steps: &mut Vec<Step>) {
-        self.tools.iter_mut().for_each(|tools| tools.observe(record));
+        self.tools.iter_mut().for_each(|tools| tools.observe(record, steps));
         // Most records are long and irrelevant here, so they are not parsed.
         let joins = !self.joining.is_empty()
             && (record.contains("\"command_lifecycle\"") || record.contains("\"result\""));

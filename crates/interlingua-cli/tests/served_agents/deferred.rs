@@ -2,12 +2,13 @@
 //! when the client has answered, or does not want them any more.
 
 use std::path::Path;
+use std::time::Instant;
 
 use fake_model::{Reply, Script};
 use serde_json::{Value, json};
 
 use crate::client_tools::{ANSWER, name, of, outcomes, until_waiting};
-use crate::served::{Agent, Served};
+use crate::served::{Agent, PATIENCE, Served};
 
 /// The beginning of the prompt that gives results to an agent which cannot take them in their places.
 const PROMPT: &str = "Your last turn was cut off";
@@ -53,11 +54,9 @@ fn stopped(
     let body =
         json!({"prompt": "Fill in the form.", "tools": ["getFormSnapshot", "executeFormActions"]});
     let id = served.create_with("k1", body);
-    let all_wait = |events: &[Value]| {
-        let complete = of(events, "message_ended").next().is_some();
-        complete && of(events, "suspended").next().is_some()
-    };
-    served.until(&id, all_wait);
+    served.until(&id, |events| of(events, "suspended").next().is_some());
+    // One that is killed within milliseconds of its first call has no session.
+    until_stored(&served, calls.len());
     served.stop();
     served.start();
     let events = served.until(&id, |events| !outcomes(events).is_empty());
@@ -70,6 +69,24 @@ fn stopped(
         .collect();
     until_waiting(&served, &id, &json!(waiting));
     (served, id, started.iter().map(|call| call.as_str().unwrap().to_owned()).collect())
+}
+
+/// Waits until the agent has stored the calls in the file of its session.
+fn until_stored(served: &Served, calls: usize) {
+    let begun = Instant::now();
+    let projects = served.home.path().join("claude/projects");
+    let files = || {
+        let folders = std::fs::read_dir(&projects).into_iter().flatten().flatten();
+        folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten())
+    };
+    let stored = || {
+        let texts = files().map(|file| std::fs::read_to_string(file.path()).unwrap_or_default());
+        texts.map(|text| text.matches(r#""type":"tool_use""#).count()).sum::<usize>()
+    };
+    while stored() < calls {
+        assert!(begun.elapsed() < PATIENCE, "the calls are not in {}", projects.display());
+        std::thread::yield_now();
+    }
 }
 
 /// The blocks of the messages in the last request, by their kind and their text.

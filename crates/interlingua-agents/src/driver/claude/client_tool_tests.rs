@@ -151,10 +151,8 @@ fn only_the_only_call_of_a_complete_message_is_deferred() {
     assert!(does && decided(&steps[0]) == (json!("h"), json!("defer")), "{steps:?}");
     let two = [message(&["t1", "t2"], None), vec![asks_hook("h", "t1")]].concat();
     let both = [two.clone(), vec![asks_hook("i", "t2")]].concat();
-    let mut incomplete = one.clone();
-    incomplete.retain(|record| record["event"]["type"] != "message_stop");
     let nested = [message(&["t1"], Some("task")), vec![asks_hook("h", "t1")]].concat();
-    for records in [two, both, incomplete, nested, message(&["t1"], None)] {
+    for records in [two, both, nested, message(&["t1"], None)] {
         assert_eq!(defers(&records), (false, Vec::new()), "{records:#?}");
     }
     // A prompt that waits would begin a turn of its own.
@@ -162,6 +160,23 @@ fn only_the_only_call_of_a_complete_message_is_deferred() {
     prints(&mut driver, &one);
     driver.join("also", &mut steps);
     assert!(!driver.defer(&mut Vec::new()));
+}
+
+/// The hook is asked before the message is complete, which may go on with another call.
+#[test]
+fn a_call_is_deferred_when_its_message_is_complete() {
+    let (mut driver, mut steps) = (with_tools(), Vec::new());
+    let mut records = [vec![asks_hook("h", "t1")], message(&["t1"], None)].concat();
+    let stop = records.pop().unwrap();
+    prints(&mut driver, &records);
+    assert!(driver.defer(&mut steps) && steps.is_empty());
+    let steps = prints(&mut driver, std::slice::from_ref(&stop));
+    assert_eq!(decided(&steps[0]), (json!("h"), json!("defer")));
+    let (mut driver, mut steps) = (with_tools(), Vec::new());
+    prints(&mut driver, &records);
+    assert!(driver.defer(&mut steps));
+    let another = [message(&["t2"], None)[1].clone(), asks_hook("i", "t2"), stop];
+    assert_eq!(prints(&mut driver, &another), [], "it is killed soon");
 }
 
 fn late(call: &str, deferred: bool) -> LateResult {

@@ -30,6 +30,8 @@ pub(super) struct ClientTools {
     results: HashMap<String, CallResult>,
     calls: u64,
     message: LastMessage,
+    /// The open call is to be deferred as soon as its message is complete.
+    defers: bool,
 }
 
 /// What the model reads of a result, and whether it is an error.
@@ -95,6 +97,7 @@ impl ClientTools {
             results: HashMap::new(),
             calls: 0,
             message: LastMessage::default(),
+            defers: false,
         }
     }
 
@@ -136,6 +139,10 @@ impl ClientTools {
 
     /// Gives a call to the client that the hook is asked about, or allows it if its result is there.
     pub(super) fn hold(&mut self, asked: AskedCall, steps: &mut Vec<Step>) {
+        if self.defers {
+            // The message has another call, so that the program is killed soon.
+            return;
+        }
         if self.has_result(&asked) {
             steps.push(decision(&asked.request, "allow"));
         } else if self.open.len() < MOST_OPEN {
@@ -230,28 +237,35 @@ impl ClientTools {
         self.results.clear();
     }
 
-    /// Defers the only call of the newest message. With two calls, the program would lose one of them.
+    /// Defers the only call of the newest message, as soon as it is complete. With two calls, the program would
+    /// lose one of them.
     pub(super) fn defer(&mut self, steps: &mut Vec<Step>) -> bool {
         let [OpenCall { native: Some(native), request, place: Place::Hook, .. }] = &*self.open
         else {
             return false;
         };
         let LastMessage { calls, is_complete } = &self.message;
-        if !is_complete || calls.len() != 1 || !calls.contains(native) {
+        if calls.len() != 1 || !calls.contains(native) {
             return false;
         }
-        steps.push(decision(request, "defer"));
-        self.open.clear();
+        self.defers = !is_complete;
+        if *is_complete {
+            steps.push(decision(request, "defer"));
+            self.open.clear();
+        }
         true
     }
 
     /// Notes which calls the newest message has.
-    pub(super) fn observe(&mut self, record: &str) {
+    pub(super) fn observe(&mut self, record: &str, steps: &mut Vec<Step>) {
         let concerns = |word| record.contains(word);
         if ["\"message_start\"", "\"message_stop\"", "\"tool_use\""].into_iter().any(concerns) {
             // What is no record of a message contains the words in another place.
             if let Ok(line) = serde_json::from_str::<MessageLine>(record) {
                 self.message.observe(line);
+            }
+            if self.defers && self.message.is_complete {
+                self.defer(steps);
             }
         }
     }
