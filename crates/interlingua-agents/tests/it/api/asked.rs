@@ -36,6 +36,16 @@ async fn prompted(bench: &Bench) -> Watched {
     session
 }
 
+/// The next request, which is this one in the order of all. The entries are taken meanwhile.
+async fn next_request(
+    session: &mut Watched,
+    asked: &mut mpsc::UnboundedReceiver<InputRequest>,
+    number: usize,
+) -> InputRequest {
+    session.until_seen(number, |event| event["type"] == "permission_requested").await;
+    within(asked.recv()).await.unwrap()
+}
+
 fn denial(events: &[Value]) -> String {
     let resolved = only(events, "permission_resolved");
     assert_eq!(resolved["decision"], "denied");
@@ -48,9 +58,9 @@ async fn what_is_always_allowed_is_not_asked_again() {
     let calls = || write("a.txt").then_call("Write", json!({"file_path": "b.txt", "content": "x"}));
     for (always, expected) in [(Always::Same, 2), (Always::Tool, 1)] {
         let (bench, mut asked) = asking(APIS[0], [calls(), write("a.txt"), Reply::text("Done.")]);
-        let session = prompted(&bench).await;
-        for _ in 0..expected {
-            let request = within(asked.recv()).await.unwrap();
+        let mut session = prompted(&bench).await;
+        for number in 1..=expected {
+            let request = next_request(&mut session, &mut asked, number).await;
             session.handle.allow_always(request.id(), always.clone()).await.unwrap();
         }
         let (ended, events) = session.end().await;
@@ -71,10 +81,10 @@ async fn a_request_that_is_not_answered_in_time_is_denied() {
     };
     // What is tested is that this time passes.
     options.deadlines.answer = Duration::from_millis(20);
-    let session = Watched::open(ApiAgent::new(bench.settings.clone()), options).await;
+    let mut session = Watched::open(ApiAgent::new(bench.settings.clone()), options).await;
     session.handle.prompt("write").await.unwrap();
     session.handle.finish().await.unwrap();
-    let request = within(asked.recv()).await.unwrap();
+    let request = next_request(&mut session, &mut asked, 1).await;
     let (ended, events) = session.end().await;
     assert_eq!(ended.code(), 0, "{events:#?}");
     assert!(denial(&events).contains("not answered in time"));
@@ -85,8 +95,8 @@ async fn a_request_that_is_not_answered_in_time_is_denied() {
 async fn a_user_who_leaves_denies_what_waits() {
     let (mut bench, mut asked) =
         asking(APIS[0], [write("a.txt"), write("b.txt"), Reply::text("Well.")]);
-    let session = prompted(&bench).await;
-    within(asked.recv()).await.unwrap();
+    let mut session = prompted(&bench).await;
+    next_request(&mut session, &mut asked, 1).await;
     bench.user = None;
     drop(asked);
     let (ended, events) = session.end().await;
@@ -105,8 +115,8 @@ async fn a_change_of_the_mode_decides_what_waits() {
         [(Mode::Auto, "allowed", "completed"), (Mode::Deny, "denied", "denied")]
     {
         let (bench, mut asked) = asking(APIS[0], [write("a.txt"), Reply::text("Done.")]);
-        let session = prompted(&bench).await;
-        let request = within(asked.recv()).await.unwrap();
+        let mut session = prompted(&bench).await;
+        let request = next_request(&mut session, &mut asked, 1).await;
         session.handle.set_mode(mode).await.unwrap();
         let (ended, events) = session.end().await;
         assert_eq!(ended.code(), 0, "{events:#?}");
@@ -121,9 +131,9 @@ async fn a_change_of_the_mode_decides_what_waits() {
 async fn an_interrupt_withdraws_what_waits() {
     for api in APIS {
         let (bench, mut asked) = asking(api, [write("a.txt"), Reply::text("Ok.")]);
-        let session = bench.open().await;
+        let mut session = bench.open().await;
         session.handle.prompt("write").await.unwrap();
-        let request = within(asked.recv()).await.unwrap();
+        let request = next_request(&mut session, &mut asked, 1).await;
         session.handle.interrupt().await.unwrap();
         assert!(!request.is_pending(), "{api:?}");
         let late = session.handle.decide(request.id(), Decision::Allow).await;
@@ -152,9 +162,9 @@ async fn the_user_learns_where_a_path_leads() {
     std::fs::create_dir(bench.path("plain")).unwrap();
     std::os::unix::fs::symlink(outside.path(), bench.path("docs")).unwrap();
     std::os::unix::fs::symlink("plain", bench.path("inner")).unwrap();
-    let session = prompted(&bench).await;
-    for _ in 0..3 {
-        let request = within(asked.recv()).await.unwrap();
+    let mut session = prompted(&bench).await;
+    for number in 1..=3 {
+        let request = next_request(&mut session, &mut asked, number).await;
         session.handle.decide(request.id(), Decision::Allow).await.unwrap();
     }
     let (_, events) = session.end().await;
@@ -176,8 +186,8 @@ async fn always_is_about_the_place_that_was_judged() {
         std::fs::create_dir(bench.path(folder)).unwrap();
     }
     std::os::unix::fs::symlink("plain", bench.path("link")).unwrap();
-    let session = prompted(&bench).await;
-    let request = within(asked.recv()).await.unwrap();
+    let mut session = prompted(&bench).await;
+    let request = next_request(&mut session, &mut asked, 1).await;
     std::fs::remove_file(bench.path("link")).unwrap();
     std::os::unix::fs::symlink(".git", bench.path("link")).unwrap();
     let refused = session.handle.allow_always(request.id(), Always::Same).await;

@@ -101,7 +101,10 @@ async fn of_several_calls_none_is_run_if_the_last_was_cut_off_by_the_limit_of_to
         let write = |name: &str| json!({"file_path": name, "content": "x"});
         let calls = Reply::call("Write", write("a.txt")).then_call("Write", write("b.txt"));
         let calls = calls.truncated_call().stop(Stop::Length);
-        let bench = Bench::new(api, [calls, Reply::text("Again.")]);
+        // Chat Completions does not tell which call is complete, so none of them comes back, and the
+        // model misses it.
+        let script = Script::new().reply(calls).reply(Reply::text("Again."));
+        let bench = Bench::with_script(api, script);
         let session = bench.open().await;
         session.handle.prompt("write").await.unwrap();
         session.handle.prompt("go on").await.unwrap();
@@ -113,6 +116,5 @@ async fn of_several_calls_none_is_run_if_the_last_was_cut_off_by_the_limit_of_to
         assert!(!bench.path("a.txt").exists() && !bench.path("b.txt").exists(), "{api:?}");
         let ends = of_kind(&events, "tool_ended");
         assert!(ends.iter().all(|end| end["status"] != "completed"), "{api:?}: {ends:#?}");
-        bench.check("cut-in-last-call");
     }
 }

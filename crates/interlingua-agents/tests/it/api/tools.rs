@@ -302,10 +302,13 @@ async fn the_interactive_mode_asks_about_everything() {
         bench.policy.mode = Mode::Interactive;
         let (requests, mut asked) = mpsc::unbounded_channel();
         bench.user = Some(requests);
-        let session = bench.open().await;
+        let mut session = bench.open().await;
         session.handle.prompt("read").await.unwrap();
         session.handle.finish().await.unwrap();
-        for tool in ["Read", "TodoWrite", "BashOutput", "KillShell"] {
+        let tools = ["Read", "TodoWrite", "BashOutput", "KillShell"];
+        for (number, tool) in tools.into_iter().enumerate() {
+            let is_request = |event: &Value| event["type"] == "permission_requested";
+            session.until_seen(number + 1, is_request).await;
             let request = asked.recv().await.unwrap();
             let Wanted::Permission(permission) = &request.wanted else { panic!("{request:?}") };
             assert_eq!(permission.tool, tool, "{api:?}");

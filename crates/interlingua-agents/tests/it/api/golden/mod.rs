@@ -1,9 +1,10 @@
 //! The golden sessions: the same scenarios with every model API.
 //!
 //! The log of each session keeps the laws, its translation to every dialect keeps the rules of that
-//! dialect, and all APIs lead to the same turns. The output for Yume is reviewed;
+//! dialect, and all APIs lead to the same turns. The output for Yume is reviewed, and so are the events of one API;
 //! `UPDATE_TRANSCRIPTS=1` writes it again.
 
+mod events;
 pub(super) mod laws;
 mod scenarios;
 mod yume;

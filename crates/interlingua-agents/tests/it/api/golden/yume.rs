@@ -23,7 +23,7 @@ fn output(session: &Session) -> Vec<Value> {
 
 /// A value without what differs between two runs or machines: generated ids, times, and the
 /// estimated size of a request, which names the folder.
-fn fixed(value: Value, session: &Session) -> Value {
+pub(super) fn fixed(value: Value, session: &Session) -> Value {
     match value {
         Value::String(text) if session.events[0]["id"] == *text => "SESSION".into(),
         Value::String(text) if text.starts_with("chunk-") => "CHUNK".into(),
@@ -56,17 +56,21 @@ async fn the_golden_sessions_are_as_reviewed() {
         let (name, session) = (scenario.name, scenario.run(api).await);
         let now: String = output(&session).iter().map(|record| format!("{record}\n")).collect();
         let path = folder.join(format!("{name}.{}.yume.jsonl", api.dialect_name()));
-        if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
-            std::fs::write(path, now).unwrap();
-            continue;
-        }
-        let reviewed = std::fs::read_to_string(&path).unwrap();
-        // The order of fields depends on features that other crates may enable.
-        let values = |text: &str| -> Vec<Value> {
-            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-        };
-        assert_eq!(values(&now), values(&reviewed), "{}", session.name);
+        is_as_reviewed(&session, &path, &now);
     }
+}
+
+/// Compares the records of a session with the reviewed ones, or replaces them.
+pub(super) fn is_as_reviewed(session: &Session, path: &Path, now: &str) {
+    if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
+        return std::fs::write(path, now).unwrap();
+    }
+    let reviewed = std::fs::read_to_string(path).unwrap();
+    // The order of fields depends on features that other crates may enable.
+    let values = |text: &str| -> Vec<Value> {
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    assert_eq!(values(now), values(&reviewed), "{}", session.name);
 }
 
 #[tokio::test]
