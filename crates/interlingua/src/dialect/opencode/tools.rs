@@ -1,13 +1,16 @@
 //! The tools of opencode: their kinds, their status, and the files that they change.
 
 use super::wire::{Input, Metadata};
-use crate::dialect::tools;
 use crate::event::{FileChange, FileChangeKind, ToolKind, ToolStatus};
 use crate::json::Text;
 
-/// The kind of a tool.
+/// The kind of a tool. Only its own tools are listed: the tool `search` of an MCP server `grep` is named
+/// `grep_search`, as a tool of another agent.
 pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     match name.body() {
+        "bash" => ToolKind::Execute,
+        "grep" => ToolKind::Search,
+        "glob" => ToolKind::Glob,
         "read" => ToolKind::Read,
         "write" => ToolKind::Write,
         "edit" | "multiedit" | "patch" | "apply_patch" => ToolKind::Edit,
@@ -16,7 +19,8 @@ pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
         "websearch" | "codesearch" => ToolKind::WebSearch,
         "todowrite" | "todoread" => ToolKind::Plan,
         "task" => ToolKind::Task,
-        _ => tools::kind_of(name),
+        "StructuredOutput" => ToolKind::Answer,
+        _ => ToolKind::Unspecified,
     }
 }
 
