@@ -9,6 +9,7 @@ use interlingua::event::ToolKind;
 use serde_json::{Map, Value};
 
 use super::PermissionRequest;
+use super::paths::{Reader, may_name_git};
 use super::shell::{self, Script, SimpleCommand, Word};
 
 /// What a request is about.
@@ -85,8 +86,8 @@ impl CommandFolder {
 pub(super) enum Access {
     /// Their contents are read.
     Read,
-    /// Everything below them is searched.
-    Search,
+    /// Everything below them that the tool reads is searched.
+    Search(Reader),
     /// Their names are listed.
     List,
     /// They are changed.
@@ -110,7 +111,7 @@ impl Subject {
                 return Self::Command(command_line(&fields, request));
             }
             ToolKind::Read => Access::Read,
-            ToolKind::Search => Access::Search,
+            ToolKind::Search => Access::Search(searcher(&fields)),
             ToolKind::Glob | ToolKind::List => Access::List,
             ToolKind::Write | ToolKind::Edit => Access::Write,
             // Tools of which nothing is known may run commands too, and may do more: in another place,
@@ -238,27 +239,46 @@ fn unwrapped(script: &Script) -> Option<Script> {
     }
 }
 
+/// What a tool for searching reads. Those of agents skip `.git`, unless a pattern for names includes it,
+/// or an option makes them search what they otherwise ignore.
+fn searcher(fields: &Map<String, Value>) -> Reader {
+    const OTHERS: [&str; 4] = ["pattern", "query", "regex", "description"];
+    let includes_git = |value: &Value| match value {
+        Value::String(glob) => !glob.starts_with('!') && may_name_git(glob),
+        Value::Array(globs) => globs.iter().any(|it| it.as_str().is_none_or(may_name_git)),
+        _ => false,
+    };
+    let all = fields.iter().any(|(name, value)| {
+        let is_other = OTHERS.contains(&&**name) || PATH_FIELDS.contains(&&**name);
+        let ignores_nothing = name.to_ascii_lowercase().contains("ignore") || name == "hidden";
+        (ignores_nothing && !value.is_null()) || (!is_other && includes_git(value))
+    });
+    if all { Reader::Everything } else { Reader::IgnoreRules }
+}
+
+/// The fields with the path of a file or a folder.
+const PATH_FIELDS: [&str; 10] = [
+    "file_path",
+    "filePath",
+    "filepath",
+    "path",
+    "fileName",
+    "absolute_path",
+    "notebook_path",
+    "dir_path",
+    "directory",
+    "target_file",
+];
+
 /// The paths that a request names; absent if some of them may be missing.
 fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
-    const NAMES: [&str; 10] = [
-        "file_path",
-        "filePath",
-        "filepath",
-        "path",
-        "fileName",
-        "absolute_path",
-        "notebook_path",
-        "dir_path",
-        "directory",
-        "target_file",
-    ];
     let given = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
     // Codex asks to write anything below this folder for the rest of the session.
     if given("grantRoot") {
         return None;
     }
     // OpenCode's patches name each file in `files`, and all of them as one text in `filepath`.
-    let names = NAMES.iter().filter(|name| **name != "filepath" || !given("files"));
+    let names = PATH_FIELDS.iter().filter(|name| **name != "filepath" || !given("files"));
     let mut paths = Vec::new();
     for name in names {
         match fields.get(*name) {
@@ -294,7 +314,7 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
     }
     match access {
         // Without a path, the working folder is searched.
-        Access::Search | Access::List if paths.is_empty() => Some(vec![".".to_owned()]),
+        Access::Search(_) | Access::List if paths.is_empty() => Some(vec![".".to_owned()]),
         _ if paths.is_empty() => None,
         _ => Some(paths),
     }
@@ -430,11 +450,39 @@ mod tests {
             let files = Subject::Files { access: Access::Write, paths: expected };
             assert_eq!(subject("Edit", ToolKind::Edit, input), files, "{input}");
         }
-        let search = Subject::Files { access: Access::Search, paths: Some(vec![".".to_owned()]) };
+        let access = Access::Search(Reader::IgnoreRules);
+        let search = Subject::Files { access, paths: Some(vec![".".to_owned()]) };
         assert_eq!(subject("Grep", ToolKind::Search, r#"{"pattern":"x"}"#), search);
         let names = Subject::Files { access: Access::List, paths: None };
         assert_eq!(subject("Glob", ToolKind::Glob, r#"{"pattern":"/etc/*"}"#), names);
         let many = Subject::Files { access: Access::Read, paths: None };
         assert_eq!(subject("read", ToolKind::Read, r#"{"paths":["*.rs"]}"#), many);
+    }
+
+    /// The tools of agents skip `.git` by a rule that another one may override.
+    #[test]
+    fn a_search_may_include_the_data_of_a_repository() {
+        let reader = |input: serde_json::Value| match subject(
+            "Grep",
+            ToolKind::Search,
+            &input.to_string(),
+        ) {
+            Subject::Files { access: Access::Search(reader), .. } => reader,
+            other => panic!("{other:?}"),
+        };
+        for input in [
+            serde_json::json!({"pattern": "*", "path": ".", "output_mode": "content"}),
+            serde_json::json!({"pattern": "x", "glob": "*.rs", "type": "rust", "-n": true}),
+            serde_json::json!({"pattern": "x", "glob": "!.git"}),
+        ] {
+            assert_eq!(reader(input.clone()), Reader::IgnoreRules, "{input}");
+        }
+        for input in [
+            serde_json::json!({"pattern": "x", "glob": "*"}),
+            serde_json::json!({"pattern": "x", "include": ["*.rs", ".git"]}),
+            serde_json::json!({"pattern": "x", "no_ignore": true}),
+        ] {
+            assert_eq!(reader(input.clone()), Reader::Everything, "{input}");
+        }
     }
 }
