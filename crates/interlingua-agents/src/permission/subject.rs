@@ -307,9 +307,8 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
             collect_changes(changes, &mut paths)?;
         }
     }
-    // The pattern of a search for names may lead out of the folder that is searched.
     let pattern = fields.get("pattern").and_then(Value::as_str).filter(|_| access == Access::List);
-    if pattern.is_some_and(|it| it.starts_with(['/', '~', '\\']) || it.contains("..")) {
+    if pattern.is_some_and(may_lead_out) {
         return None;
     }
     match access {
@@ -318,6 +317,51 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
         _ if paths.is_empty() => None,
         _ => Some(paths),
     }
+}
+
+/// The number of alternatives in a pattern that are looked at.
+const MAX_ALTERNATIVES: usize = 256;
+
+/// Whether the pattern of a search for names may lead out of the folder that is searched, also by one of
+/// several alternatives: `{/etc/*,x}`, or `{.,x}./y`.
+fn may_lead_out(pattern: &str) -> bool {
+    leads_out(pattern, &mut MAX_ALTERNATIVES.clone())
+}
+
+fn leads_out(pattern: &str, left: &mut usize) -> bool {
+    let is_absolute =
+        pattern.starts_with(['/', '~', '\\']) || (cfg!(windows) && pattern.contains(':'));
+    if is_absolute || pattern.contains("..") {
+        return true;
+    }
+    let Some((before, rest)) = pattern.split_once('{') else { return false };
+    // Programs disagree about a backslash, and about braces without an end.
+    let (Some((alternatives, after)), false) = (alternatives(rest), pattern.contains('\\')) else {
+        return true;
+    };
+    *left = left.saturating_sub(alternatives.len());
+    *left == 0 || alternatives.iter().any(|it| leads_out(&format!("{before}{it}{after}"), left))
+}
+
+/// The alternatives up to the brace that ends them, and what follows it.
+fn alternatives(text: &str) -> Option<(Vec<&str>, &str)> {
+    let (mut found, mut start, mut depth) = (Vec::new(), 0, 0_usize);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b',' if depth == 0 => {
+                found.push(text.get(start..at)?);
+                start = at + 1;
+            }
+            b'}' if depth == 0 => {
+                found.push(text.get(start..at)?);
+                return Some((found, text.get(at + 1..)?));
+            }
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The paths of a list of changes, or of changes by path.
@@ -453,10 +497,39 @@ mod tests {
         let access = Access::Search(Reader::IgnoreRules);
         let search = Subject::Files { access, paths: Some(vec![".".to_owned()]) };
         assert_eq!(subject("Grep", ToolKind::Search, r#"{"pattern":"x"}"#), search);
-        let names = Subject::Files { access: Access::List, paths: None };
-        assert_eq!(subject("Glob", ToolKind::Glob, r#"{"pattern":"/etc/*"}"#), names);
         let many = Subject::Files { access: Access::Read, paths: None };
         assert_eq!(subject("read", ToolKind::Read, r#"{"paths":["*.rs"]}"#), many);
+    }
+
+    /// `{/etc/host*,x}` was free, since it does not start with a slash.
+    #[test]
+    fn the_pattern_of_a_search_for_names_does_not_lead_out() {
+        let access = Access::List;
+        let judged = |pattern: &str| {
+            let input = serde_json::json!({"pattern": pattern}).to_string();
+            subject("Glob", ToolKind::Glob, &input)
+        };
+        let many = "{a,b}".repeat(9);
+        for pattern in [
+            "/etc/*",
+            "~/x",
+            "a/../../x",
+            "{/etc/host*,x}",
+            "{x,/etc/*}",
+            "{{a,~/b},c}",
+            "{,x}/etc/*",
+            "{.,x}./y",
+            ".{.,x}/y",
+            "{x",
+            "{\\/etc,x}",
+            &many,
+        ] {
+            assert_eq!(judged(pattern), Subject::Files { access, paths: None }, "{pattern}");
+        }
+        let inside = Subject::Files { access, paths: Some(vec![".".to_owned()]) };
+        for pattern in ["**/*.{ts,tsx}", "{src,tests}/**/*.rs", "a/{b,{c,d}/e}.x", "*"] {
+            assert_eq!(judged(pattern), inside, "{pattern}");
+        }
     }
 
     /// The tools of agents skip `.git` by a rule that another one may override.
