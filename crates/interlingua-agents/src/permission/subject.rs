@@ -173,7 +173,7 @@ fn command_line(fields: &Map<String, Value>, request: &PermissionRequest) -> Com
     CommandLine { script, wrapper, folder }
 }
 
-/// Why a request allows more than what its command shows. The fields are those of Codex.
+/// Why a request allows more than what its command shows. The fields are those of Codex and of Claude.
 fn beyond_command(fields: &Map<String, Value>) -> Option<&'static str> {
     let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
     if fields.get("kind").is_some_and(|kind| kind == "writeStdin") {
@@ -182,6 +182,8 @@ fn beyond_command(fields: &Map<String, Value>) -> Option<&'static str> {
         Some("it lets the command use the network")
     } else if has("additionalPermissions") {
         Some("it lifts a part of the sandbox for the command")
+    } else if fields.get("dangerouslyDisableSandbox").is_some_and(|it| *it != Value::Bool(false)) {
+        Some("it runs the command without the sandbox")
     } else {
         None
     }
@@ -443,7 +445,7 @@ mod tests {
         }
     }
 
-    /// An approval of Codex may allow more than its command: then no rule for the command allows it.
+    /// An approval may allow more than its command: then no rule for the command allows it.
     #[test]
     fn what_a_request_allows_beyond_its_command_is_unresolved() {
         let unresolved = |more: &str| {
@@ -453,6 +455,8 @@ mod tests {
         assert!(unresolved(r#""kind":"writeStdin""#));
         assert!(unresolved(r#""networkApprovalContext":{"host":"a","protocol":"https"}"#));
         assert!(unresolved(r#""additionalPermissions":{"network":{"enabled":true}}"#));
+        assert!(unresolved(r#""dangerouslyDisableSandbox":true"#));
+        assert!(!unresolved(r#""dangerouslyDisableSandbox":false"#));
         assert!(!unresolved(r#""kind":"command","additionalPermissions":null"#));
         let grant = r#"{"changes":[{"path":"a"}],"grantRoot":"/"}"#;
         let unknown = Subject::Files { access: Access::Write, paths: None };
