@@ -154,20 +154,25 @@ pub(crate) fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
 }
 
 /// File names that are templates of secrets.
-const TEMPLATES: Names = Names(".env.example .env.sample .env.template .env.dist .env.defaults");
+const TEMPLATES: Names = Names(
+    "\
+    .env.example .env.sample .env.template .env.dist .env.defaults .env-example .env_example \
+    .env-sample .env_sample .env-template .env_template",
+);
 
 /// Names of files and folders that contain secrets.
 const SECRET_NAMES: Names = Names(
     "\
     .aws .azure .bash_history .credentials.json .docker .dockercfg .env .envrc \
     .git-credentials .gnupg .htpasswd .kube .my.cnf .netrc .npmrc .pgpass .pypirc .secrets \
-    .ssh .yarnrc.yml .zsh_history _netrc auth.json credentials credentials.json gcloud",
+    .ssh .yarnrc.yml .zsh_history _netrc auth.json credentials credentials.json \
+    credentials.toml gcloud oauth_creds.json",
 );
 
 const SECRET_STARTS: Names =
-    Names(".env. id_dsa id_ecdsa id_ed25519 id_rsa secrets. terraform.tfstate");
+    Names(".env. .env- .env_ id_dsa id_ecdsa id_ed25519 id_rsa secrets. terraform.tfstate");
 
-const SECRET_ENDS: Names = Names(".env .jks .kdbx .key .keystore .p12 .pem .pfx .ppk .tfvars");
+const SECRET_ENDS: Names = Names(".env .jks .kdbx .key .keystore .p12 .p8 .pem .pfx .ppk .tfvars");
 
 /// Whether a path is, or is inside of, what usually is a secret.
 pub(crate) fn is_secret(path: &Path) -> bool {
@@ -179,7 +184,7 @@ pub(crate) fn is_secret(path: &Path) -> bool {
     }
     path.iter().any(|name| {
         // A name that is not UTF-8 cannot be compared.
-        let Some(name) = name.to_str() else { return true };
+        let Some(name) = name.to_str().filter(|name| !may_be_another(name)) else { return true };
         let name = name.to_ascii_lowercase();
         !TEMPLATES.contains(&name)
             && (SECRET_NAMES.contains(&name)
@@ -188,18 +193,32 @@ pub(crate) fn is_secret(path: &Path) -> bool {
     })
 }
 
+/// Whether the system may take a name for another one, so that it cannot be compared.
+fn may_be_another(name: &str) -> bool {
+    cfg!(windows) && is_odd_on_windows(name)
+}
+
+/// Windows ignores dots and blanks at the end of a name, and knows files by short names (`ENV~1`) and by
+/// the names of their streams (`.env::$DATA`), too.
+fn is_odd_on_windows(name: &str) -> bool {
+    let is_short = |(at, _)| {
+        name.get(at + 1..).is_some_and(|rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    name.ends_with(['.', ' ']) || name.contains(':') || name.match_indices('~').any(is_short)
+}
+
 /// Names of files and folders that make agents, git, editors or shells run programs.
 const PROTECTED_NAMES: Names = Names(
     "\
-    .agents .bash_profile .bashrc .claude .claude.json .codex .copilot .cursor .devcontainer \
+    .agents .bash_login .bash_logout .bash_profile .bashrc .cargo .claude .claude.json .codex .copilot .cursor .devcontainer \
     .gemini .git .gitconfig .gitmodules .hg .husky .idea .jj .mcp.json .opencode .profile \
-    .qwen .ripgreprc .svn .vscode .zprofile .zshenv .zshrc opencode.json opencode.jsonc",
+    .qwen .ripgreprc .svn .vscode .zed .zlogin .zlogout .zprofile .zshenv .zshrc opencode.json opencode.jsonc",
 );
 
 /// Whether a change of this path would change what runs later, without a question.
 fn is_protected(path: &Path) -> bool {
     path.iter().any(|name| {
-        let Some(name) = name.to_str() else { return true };
+        let Some(name) = name.to_str().filter(|name| !may_be_another(name)) else { return true };
         PROTECTED_NAMES.contains(&name.to_ascii_lowercase())
     })
 }
@@ -344,12 +363,26 @@ mod tests {
             "a/.git/modules/b/Config",
             "a/.docker/config.json",
             "secrets.yml",
+            ".env-prod",
+            ".env_local",
+            "AuthKey.p8",
+            ".qwen/oauth_creds.json",
+            ".cargo/credentials.toml",
         ];
         for path in secrets {
             assert!(is_secret(Path::new(path)), "{path}");
         }
-        let ordinary =
-            [".env.example", "src/main.rs", "key.rs", "README.md", ".git", ".git/HEAD", "config"];
+        let ordinary = [
+            ".env.example",
+            ".env-example",
+            ".environment",
+            "src/main.rs",
+            "key.rs",
+            "README.md",
+            ".git",
+            ".git/HEAD",
+            "config",
+        ];
         for path in ordinary {
             assert!(!is_secret(Path::new(path)), "{path}");
         }
@@ -398,8 +431,33 @@ mod tests {
         let folder = Folder::new(root.path());
         let editable = |path: &str| folder.place(root.path(), path).is_editable();
         assert!(editable("src/main.rs") && editable(".github/x.yml"));
-        for path in [".git/config", ".claude/settings.json", ".vscode/tasks.json", ".env", "../x"] {
+        for path in [
+            ".git/config",
+            ".claude/settings.json",
+            ".vscode/tasks.json",
+            ".cargo/config.toml",
+            ".zed/tasks.json",
+            ".zlogin",
+            ".bash_login",
+            ".env",
+            "../x",
+        ] {
             assert!(!editable(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn windows_knows_a_file_by_several_names() {
+        let odd =
+            [".env::$DATA", "server.pem.", ".npmrc ", ".git.", "ENV~1", "CREDEN~12.JSO", "a:"];
+        for name in odd {
+            assert!(is_odd_on_windows(name), "{name}");
+            let path = Path::new(name).join("x");
+            assert_eq!(is_protected(&path), cfg!(windows), "{name}");
+            assert!(!cfg!(windows) || is_secret(&path), "{name}");
+        }
+        for name in [".env", "main.rs~", "a~b", "a b", "..a"] {
+            assert!(!is_odd_on_windows(name), "{name}");
         }
     }
 
