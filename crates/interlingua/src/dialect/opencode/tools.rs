@@ -108,3 +108,17 @@ fn patched(file: super::wire::PatchedFile<'_>) -> Option<FileChange<'_>> {
     };
     Some(FileChange { path, old_path, kind, diff: file.diff })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tool `search` of an MCP server `grep` looked like a search, for which no permission is needed.
+    #[test]
+    fn only_its_own_tools_have_kinds() {
+        assert_eq!(kind_of(&Text::plain("grep")), ToolKind::Search);
+        for name in ["grep_search", "read_file", "run_shell_command", "Read", "LS"] {
+            assert_eq!(kind_of(&Text::plain(name)), ToolKind::Unspecified, "{name}");
+        }
+    }
+}
