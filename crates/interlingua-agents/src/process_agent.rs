@@ -203,7 +203,7 @@ impl Live {
         }
         let (settings, relaunch) = agent.relaunch.unzip();
         let live = Self {
-            outlets: Outlets::new(&launch.command, id_seed)?,
+            outlets: Outlets::new(&launch.command, launch.dialect, id_seed)?,
             settings: Relaunch { mode: policy.mode, ..settings.unwrap_or_default() },
             prepared: Some(launch),
             relaunch,

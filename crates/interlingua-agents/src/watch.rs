@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use interlingua::EntryRef;
+use interlingua::dialect::Dialect;
 use interlingua::event::{
     self, Data, Executor, Outcome, PermissionRequested, QuestionAsked, ToolKind,
 };
@@ -35,6 +36,8 @@ pub(crate) enum Observation {
 pub(crate) struct Watch {
     /// The folder in which the agent works.
     folder: PathBuf,
+    /// The dialect of the agent, whose names of tools tell their kinds.
+    dialect: &'static Dialect,
     observations: Vec<Observation>,
     calls: Vec<OpenCall>,
     /// The sequence number of the last entry.
@@ -65,8 +68,8 @@ impl OpenCall {
 }
 
 impl Watch {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, observations: Vec::new(), calls: Vec::new(), last: 0 }
+    pub(crate) fn new(folder: PathBuf, dialect: &'static Dialect) -> Self {
+        Self { folder, dialect, observations: Vec::new(), calls: Vec::new(), last: 0 }
     }
 
     /// The sequence number of the last entry.
@@ -156,11 +159,15 @@ impl Watch {
         let call = self.calls.iter().find(|open| call.is_some_and(|call| *call == *open.id));
         let input = asked.input.as_ref().map(Json::get).filter(|input| *input != "{}");
         let of_call = call.and_then(|call| call.input.as_deref());
+        // A request may precede its call, as those of Claude's sub-agents do. Rules about a kind of work
+        // apply to it all the same.
+        let kind_by_name = || asked.tool.as_ref().map(self.dialect.kind_of_tool);
+        let kind = call.map(|call| call.kind.clone()).or_else(kind_by_name);
         PermissionRequest {
             id: asked.request.to_string(),
             call: calls([&asked.call, &asked.native_call]),
             tool: text(&asked.tool).unwrap_or_default(),
-            kind: call.map(|call| call.kind.clone()).unwrap_or_default(),
+            kind: kind.unwrap_or_default(),
             input: input.or(of_call).map(str::to_owned),
             may_lack_input: call.is_some_and(|call| !call.has_input),
             description: text(&asked.description),
@@ -211,11 +218,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::permission::{Decision, Effect, Mode, Policy, Rule, Rules, Verdict};
 
     /// The permission request among these events of OpenCode.
     fn request(lines: &[Value]) -> PermissionRequest {
-        let mut watch = Watch::new("/w".into());
-        let source = Source::named("opencode").unwrap();
+        request_in("opencode", lines)
+    }
+
+    /// The permission request among these records of a dialect.
+    fn request_in(dialect: &str, lines: &[Value]) -> PermissionRequest {
+        let mut watch = Watch::new("/w".into(), interlingua::dialect::named(dialect).unwrap());
+        let source = Source::named(dialect).unwrap();
         let mut reader = Reader::new(source, ReadOptions::default()).unwrap();
         for line in lines {
             let line = format!("{line}\n");
@@ -255,6 +268,38 @@ mod tests {
         let known = requested(json!({"status": "running", "input": {"command": "ls"}}));
         assert!(!known.may_lack_input);
         assert!(!request(&[asked("bash", metadata.clone())]).may_lack_input, "it has no call");
+    }
+
+    /// Claude Code 2.1.325 requests permissions for the calls of a sub-agent before it reports them. With
+    /// `deny execute rm *`, the sub-agent's `rm` was allowed in the mode `auto`.
+    #[test]
+    fn rules_for_a_kind_of_work_apply_to_a_request_that_precedes_its_call() {
+        let denied = |rule: (&str, &str), tool: &str, input: Value| {
+            let asked = json!({"subtype": "can_use_tool", "tool_name": tool, "input": input,
+                "tool_use_id": "toolu_1"});
+            let line = json!({"type": "control_request", "request_id": "r", "request": asked});
+            let request = request_in("claude", &[line]);
+            let rule = Rule::new(rule.0, Some(rule.1), Effect::Deny).unwrap();
+            let policy = Policy { mode: Mode::Auto, rules: Rules::new(vec![rule]) };
+            matches!(policy.judge(&request), Verdict::Decided(Decision::Deny(_)))
+        };
+        let file = |path: &str| json!({"file_path": path});
+        let search = |path: &str| json!({"pattern": "x", "path": path});
+        for (rule, tool, matching, other) in [
+            (("execute", "rm *"), "Bash", json!({"command": "rm x"}), json!({"command": "ls"})),
+            (("read", "*.env"), "Read", file("/w/.env"), file("/w/a")),
+            (("edit", "*.lock"), "Edit", file("/w/x.lock"), file("/w/a")),
+            (("write", "*.lock"), "Write", file("/w/x.lock"), file("/w/a")),
+            (("edit", "*.lock"), "Write", file("/w/x.lock"), file("/w/a")),
+            (("search", "/w/a"), "Grep", search("/w/a"), search("/w/b")),
+            (("glob", "/w/a"), "Glob", search("/w/a"), search("/w/b")),
+            (("list", "/w/a"), "LS", json!({"path": "/w/a"}), json!({"path": "/w/b"})),
+            (("fetch", "*evil*"), "WebFetch", json!({"url": "evil"}), json!({"url": "good"})),
+            (("web_search", "a*"), "WebSearch", json!({"query": "ab"}), json!({"query": "b"})),
+        ] {
+            assert!(denied(rule, tool, matching), "deny {rule:?}: {tool}");
+            assert!(!denied(rule, tool, other), "deny {rule:?}: {tool}");
+        }
     }
 
     /// Without a snapshot before it, the call starts with its input.

@@ -58,8 +58,9 @@ fn signed_in(host: &HostEnvironment) -> Option<String> {
 }
 
 /// Makes Claude ask, even if a hook in the settings of the project allows the tool. It also asks before
-/// it reads, since it knows no secrets; what else is inside the folder is allowed here at once.
-const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit","Read","Grep","Glob","LS","WebFetch","WebSearch"]}}"#;
+/// it reads, since it knows no secrets; what else is inside the folder is allowed here at once. In every
+/// mode, it would make branches and folders, and plan prompts for later, without asking.
+const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit","Read","Grep","Glob","LS","WebFetch","WebSearch","EnterWorktree","ExitWorktree","CronCreate","CronDelete","ScheduleWakeup"]}}"#;
 
 fn plan(request: &Request) -> Result<Plan, Error> {
     let mut arguments = words(&[

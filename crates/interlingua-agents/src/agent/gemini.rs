@@ -80,12 +80,20 @@ fn logs(request: &Request) -> Option<PathBuf> {
 
 /// A policy that makes Gemini ask before it uses these tools, whatever the settings of the project
 /// allow.
+///
+/// Gemini 0.61.0 does not pass on what a sub-agent asks: it waits for an answer forever. A rule can name one
+/// sub-agent, but not all of them. So the model is not offered the tool that starts them.
 const POLICY: &str = r#"[[rule]]
 toolName = [
     "run_shell_command", "replace", "write_file",
     "read_file", "read_many_files", "grep_search", "search_file_content", "glob", "list_directory",
 ]
 decision = "ask_user"
+priority = 900
+
+[[rule]]
+toolName = "invoke_agent"
+decision = "deny"
 priority = 900
 "#;
 

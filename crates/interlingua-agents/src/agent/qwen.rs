@@ -94,8 +94,27 @@ fn stream(request: &Request) -> Plan {
 /// The variable that names the settings which take precedence over those of a project.
 const SYSTEM_SETTINGS: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 
-/// The tools before which Qwen asks, even if the settings of the project allow them.
-const ASK: [&str; 7] = ["Bash", "Edit", "Write", "Read", "Grep", "Glob", "ListFiles"];
+/// The tools before which Qwen asks, even if the settings of the project allow them: those that read or
+/// change something, and those that make something run later. It makes branches and folders unasked.
+const ASK: [&str; 17] = [
+    "Bash",
+    "Edit",
+    "Write",
+    "Read",
+    "Grep",
+    "Glob",
+    "ListFiles",
+    "WebFetch",
+    "WebSearch",
+    "enter_worktree",
+    "exit_worktree",
+    "cron_create",
+    "cron_delete",
+    "loop_wakeup",
+    "monitor",
+    "save_memory",
+    "workflow",
+];
 
 /// Makes Qwen ask, and ignore the settings of a folder that the user has not trusted. It does not ask
 /// before it calls tools of the client, which can refuse.

@@ -113,7 +113,7 @@ impl Judge<'_> {
         let free = self.mode_allows_file(access, &place);
         self.finding(ruling, access != Access::Write, free, || match access {
             Access::Write => format!("it writes {path}"),
-            Access::Read | Access::Search | Access::List => format!("it reads {path}"),
+            Access::Read | Access::Search(_) | Access::List => format!("it reads {path}"),
         })
     }
 
@@ -134,8 +134,10 @@ impl Judge<'_> {
     fn mode_allows_file(&self, access: Access, place: &Place) -> bool {
         let readable = || match access {
             Access::Read | Access::List => place.is_readable(),
-            Access::Search if self.request.skips_secrets => place.is_readable(),
-            Access::Search => place.is_readable_recursively(true),
+            Access::Search(_) if self.request.skips_secrets => {
+                place.is_readable() && !place.is_in_repository_data()
+            }
+            Access::Search(reader) => place.is_readable_by(reader),
             Access::Write => false,
         };
         match self.policy.mode {

@@ -4,6 +4,8 @@
 //! leads. A link that is made between the decision and the access is not seen, and neither are hard
 //! links.
 
+use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use super::PermissionRequest;
@@ -88,19 +90,18 @@ impl Place {
         self.is_readable_file || inside.is_some_and(is_plain)
     }
 
-    /// Whether the path may be read with everything below it.
-    pub(crate) fn is_readable_recursively(&self, hidden: bool) -> bool {
-        self.is_readable_by(Reader { hidden, follows_links: false })
-    }
-
-    /// Whether the path may be read with everything below it, and with what links in it lead to.
-    pub(crate) fn is_readable_with_links(&self) -> bool {
-        self.is_readable_by(Reader { hidden: true, follows_links: true })
-    }
-
-    fn is_readable_by(&self, reader: Reader) -> bool {
+    /// Whether the path may be read with everything below it that the reader reads.
+    pub(crate) fn is_readable_by(&self, reader: Reader) -> bool {
         self.is_readable()
+            && (self.is_readable_file || !self.is_in_repository_data())
             && self.resolved.as_ref().is_some_and(|path| !contains_secret(path, reader))
+    }
+
+    /// Whether the path is the folder `.git`, or below it. Its configuration is a secret, and other files
+    /// repeat the addresses in it.
+    pub(crate) fn is_in_repository_data(&self) -> bool {
+        let paths = self.resolved.iter().chain([&self.named]);
+        paths.flat_map(|path| path.iter()).any(is_git)
     }
 
     /// Whether the path is an ordinary file inside of the folder, so that an edit does not need to
@@ -147,7 +148,7 @@ pub(crate) fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
                 match at.symlink_metadata() {
                     Ok(found) if found.is_symlink() => at = at.canonicalize().ok()?,
                     Ok(_) => {}
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(_) => return None,
                 }
             }
@@ -157,33 +158,37 @@ pub(crate) fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
 }
 
 /// File names that are templates of secrets.
-const TEMPLATES: Names = Names(".env.example .env.sample .env.template .env.dist .env.defaults");
+const TEMPLATES: Names = Names(
+    "\
+    .env.example .env.sample .env.template .env.dist .env.defaults .env-example .env_example \
+    .env-sample .env_sample .env-template .env_template",
+);
 
 /// Names of files and folders that contain secrets.
 const SECRET_NAMES: Names = Names(
     "\
     .aws .azure .bash_history .credentials.json .docker .dockercfg .env .envrc \
     .git-credentials .gnupg .htpasswd .kube .my.cnf .netrc .npmrc .pgpass .pypirc .secrets \
-    .ssh .yarnrc.yml .zsh_history _netrc auth.json credentials credentials.json gcloud",
+    .ssh .yarnrc.yml .zsh_history _netrc auth.json credentials credentials.json \
+    credentials.toml gcloud oauth_creds.json",
 );
 
 const SECRET_STARTS: Names =
-    Names(".env. id_dsa id_ecdsa id_ed25519 id_rsa secrets. terraform.tfstate");
+    Names(".env. .env- .env_ id_dsa id_ecdsa id_ed25519 id_rsa secrets. terraform.tfstate");
 
-const SECRET_ENDS: Names = Names(".env .jks .kdbx .key .keystore .p12 .pem .pfx .ppk .tfvars");
+const SECRET_ENDS: Names = Names(".env .jks .kdbx .key .keystore .p12 .p8 .pem .pfx .ppk .tfvars");
 
 /// Whether a path is, or is inside of, what usually is a secret.
 pub(crate) fn is_secret(path: &Path) -> bool {
     // The addresses of remote repositories often contain passwords.
-    let is = |name: &std::ffi::OsStr, other: &str| name.eq_ignore_ascii_case(other);
-    let in_repository = path.iter().any(|name| is(name, ".git"));
     let last = path.file_name().unwrap_or_default();
-    if in_repository && (is(last, "config") || is(last, "config.worktree")) {
+    let is = |other: &str| last.eq_ignore_ascii_case(other);
+    if path.iter().any(is_git) && (is("config") || is("config.worktree")) {
         return true;
     }
     path.iter().any(|name| {
         // A name that is not UTF-8 cannot be compared.
-        let Some(name) = name.to_str() else { return true };
+        let Some(name) = name.to_str().filter(|name| !may_be_another(name)) else { return true };
         let name = name.to_ascii_lowercase();
         !TEMPLATES.contains(&name)
             && (SECRET_NAMES.contains(&name)
@@ -192,34 +197,63 @@ pub(crate) fn is_secret(path: &Path) -> bool {
     })
 }
 
+/// Whether the system may take a name for another one, so that it cannot be compared.
+fn may_be_another(name: &str) -> bool {
+    cfg!(windows) && is_odd_on_windows(name)
+}
+
+/// Windows ignores dots and blanks at the end of a name, and knows files by short names (`ENV~1`) and by
+/// the names of their streams (`.env::$DATA`), too.
+fn is_odd_on_windows(name: &str) -> bool {
+    let is_short = |(at, _)| {
+        name.get(at + 1..).is_some_and(|rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    name.ends_with(['.', ' ']) || name.contains(':') || name.match_indices('~').any(is_short)
+}
+
 /// Names of files and folders that make agents, git, editors or shells run programs.
 const PROTECTED_NAMES: Names = Names(
     "\
-    .agents .bash_profile .bashrc .claude .claude.json .codex .copilot .cursor .devcontainer \
+    .agents .bash_login .bash_logout .bash_profile .bashrc .cargo .claude .claude.json .codex .copilot .cursor .devcontainer \
     .gemini .git .gitconfig .gitmodules .hg .husky .idea .jj .mcp.json .opencode .profile \
-    .qwen .ripgreprc .svn .vscode .zprofile .zshenv .zshrc opencode.json opencode.jsonc",
+    .qwen .ripgreprc .svn .vscode .zed .zlogin .zlogout .zprofile .zshenv .zshrc opencode.json opencode.jsonc",
 );
 
 /// Whether a change of this path would change what runs later, without a question.
 fn is_protected(path: &Path) -> bool {
     path.iter().any(|name| {
-        let Some(name) = name.to_str() else { return true };
+        let Some(name) = name.to_str().filter(|name| !may_be_another(name)) else { return true };
         PROTECTED_NAMES.contains(&name.to_ascii_lowercase())
     })
 }
 
-/// How something reads a whole folder.
-#[derive(Debug, Clone, Copy)]
-struct Reader {
-    /// It reads files whose names start with a dot, too.
-    hidden: bool,
-    /// It reads what links in the folder lead to. Then any link counts as one to a secret.
-    follows_links: bool,
+/// What something reads that reads a whole folder. Hidden files are always among it: programs that skip
+/// them do not if a rule for a type of files, or in a file of the folder, is about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// All files.
+    Everything,
+    /// All files, and what links lead to. Any link counts as one to a secret.
+    Links,
+    /// All files but those below `.git`.
+    OutsideGit,
+    /// All files but those below `.git`, unless a file with ignore rules is about that folder.
+    IgnoreRules,
 }
 
-/// Whether there is a secret below a folder, or whether that would take too long to find out. The
-/// folder `.git` is not looked into.
-fn contains_secret(path: &Path, Reader { hidden, follows_links }: Reader) -> bool {
+/// The files whose rules exclude files from a search, or include them.
+const RULE_FILES: [&str; 3] = [".gitignore", ".ignore", ".rgignore"];
+
+/// Whether there is a secret below a folder, or whether that would take too long to find out.
+fn contains_secret(path: &Path, reader: Reader) -> bool {
+    let includes_git = |folder: &Path| {
+        reader == Reader::IgnoreRules
+            && RULE_FILES.iter().any(|name| rules_include_git(&folder.join(name)))
+    };
+    // Rules of the folders above apply, too.
+    let mut reads_git = matches!(reader, Reader::Everything | Reader::Links)
+        || path.ancestors().skip(1).any(includes_git);
+    let mut skipped_git = false;
     let (mut folders, mut seen) = (vec![path.to_owned()], 0);
     while let Some(folder) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
@@ -228,6 +262,7 @@ fn contains_secret(path: &Path, Reader { hidden, follows_links }: Reader) -> boo
             Err(_) if folder == path && !folder.is_dir() => return false,
             Err(_) => return true,
         };
+        reads_git |= includes_git(&folder);
         for entry in entries {
             let Ok(entry) = entry else { return true };
             let name = entry.file_name();
@@ -235,21 +270,54 @@ fn contains_secret(path: &Path, Reader { hidden, follows_links }: Reader) -> boo
             if seen > MAX_ENTRIES {
                 return true;
             }
-            if name == ".git" || (!hidden && name.as_encoded_bytes().starts_with(b".")) {
-                continue;
-            }
             if is_secret(Path::new(&name)) {
                 return true;
             }
             match entry.file_type() {
+                // Its configuration is a secret.
+                Ok(kind) if kind.is_dir() && is_git(&name) => skipped_git = true,
                 Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                Ok(kind) if follows_links && kind.is_symlink() => return true,
+                Ok(kind) if reader == Reader::Links && kind.is_symlink() => return true,
                 Ok(_) => {}
                 Err(_) => return true,
             }
         }
     }
-    false
+    skipped_git && reads_git
+}
+
+fn is_git(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(".git")
+}
+
+/// Whether a file with ignore rules has one that may include a folder `.git`, or cannot be read.
+fn rules_include_git(file: &Path) -> bool {
+    match std::fs::read(file) {
+        Ok(rules) => {
+            let rules = String::from_utf8_lossy(&rules);
+            rules.lines().any(|rule| rule.strip_prefix('!').is_some_and(may_name_git))
+        }
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
+}
+
+/// Whether a pattern for paths may match a folder `.git`: whether the last part of it does.
+pub(crate) fn may_name_git(pattern: &str) -> bool {
+    let pattern = pattern.trim_end().trim_end_matches('/');
+    let (mut last, mut depth) = (0, 0_usize);
+    for (at, byte) in pattern.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            b'/' if depth == 0 => last = at + 1,
+            // Which part is the last one depends on the alternative, or on who reads it.
+            b'/' | b'\\' => return true,
+            _ => {}
+        }
+    }
+    let last = pattern.get(last..).unwrap_or(pattern);
+    let glob = globset::GlobBuilder::new(last).case_insensitive(true).build();
+    glob.map_or(true, |glob| glob.compile_matcher().is_match(".git"))
 }
 
 /// Whether git may find a bare repository in a folder, or above it, before an ordinary one. It would
@@ -299,12 +367,26 @@ mod tests {
             "a/.git/modules/b/Config",
             "a/.docker/config.json",
             "secrets.yml",
+            ".env-prod",
+            ".env_local",
+            "AuthKey.p8",
+            ".qwen/oauth_creds.json",
+            ".cargo/credentials.toml",
         ];
         for path in secrets {
             assert!(is_secret(Path::new(path)), "{path}");
         }
-        let ordinary =
-            [".env.example", "src/main.rs", "key.rs", "README.md", ".git", ".git/HEAD", "config"];
+        let ordinary = [
+            ".env.example",
+            ".env-example",
+            ".environment",
+            "src/main.rs",
+            "key.rs",
+            "README.md",
+            ".git",
+            ".git/HEAD",
+            "config",
+        ];
         for path in ordinary {
             assert!(!is_secret(Path::new(path)), "{path}");
         }
@@ -353,8 +435,33 @@ mod tests {
         let folder = Folder::new(root.path());
         let editable = |path: &str| folder.place(root.path(), path).is_editable();
         assert!(editable("src/main.rs") && editable(".github/x.yml"));
-        for path in [".git/config", ".claude/settings.json", ".vscode/tasks.json", ".env", "../x"] {
+        for path in [
+            ".git/config",
+            ".claude/settings.json",
+            ".vscode/tasks.json",
+            ".cargo/config.toml",
+            ".zed/tasks.json",
+            ".zlogin",
+            ".bash_login",
+            ".env",
+            "../x",
+        ] {
             assert!(!editable(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn windows_knows_a_file_by_several_names() {
+        let odd =
+            [".env::$DATA", "server.pem.", ".npmrc ", ".git.", "ENV~1", "CREDEN~12.JSO", "a:"];
+        for name in odd {
+            assert!(is_odd_on_windows(name), "{name}");
+            let path = Path::new(name).join("x");
+            assert_eq!(is_protected(&path), cfg!(windows), "{name}");
+            assert!(!cfg!(windows) || is_secret(&path), "{name}");
+        }
+        for name in [".env", "main.rs~", "a~b", "a b", "..a"] {
+            assert!(!is_odd_on_windows(name), "{name}");
         }
     }
 
@@ -364,12 +471,56 @@ mod tests {
         std::fs::create_dir_all(root.path().join("a/b")).unwrap();
         std::fs::write(root.path().join("a/b/c"), "").unwrap();
         let folder = Folder::new(root.path());
-        let readable =
-            |path: &str, hidden| folder.place(root.path(), path).is_readable_recursively(hidden);
-        assert!(readable(".", true) && readable("a/b/c", true));
+        let readable = |path: &str| {
+            let place = folder.place(root.path(), path);
+            let by = |reader| place.is_readable_by(reader);
+            let readers = [Reader::Everything, Reader::OutsideGit, Reader::IgnoreRules];
+            assert!(readers.iter().all(|reader| by(*reader) == by(Reader::Links)), "{path}");
+            by(Reader::Everything)
+        };
+        assert!(readable(".") && readable("a/b/c"));
         std::fs::write(root.path().join("a/.env"), "").unwrap();
-        assert!(!readable(".", true) && readable(".", false) && readable("a/b", true));
+        assert!(!readable(".") && readable("a/b"));
         std::fs::write(root.path().join("a/b/x.pem"), "").unwrap();
-        assert!(!readable(".", false) && !readable("a", false));
+        assert!(!readable(".") && !readable("a"));
+    }
+
+    /// The addresses in `.git/config` may have passwords. `grep -rh url .git` was free.
+    #[test]
+    fn the_configuration_of_a_repository_is_not_read_recursively() {
+        let root = tempfile::tempdir().unwrap();
+        let below = |path: &str| root.path().join(path);
+        std::fs::create_dir_all(below("sub/.git/refs")).unwrap();
+        std::fs::write(below("sub/.git/config"), "").unwrap();
+        let folder = Folder::new(root.path());
+        let by = |reader, path: &str| folder.place(root.path(), path).is_readable_by(reader);
+        for path in ["sub/.git", "sub/.GIT", "sub/.git/refs"] {
+            for reader in [Reader::Everything, Reader::OutsideGit, Reader::IgnoreRules] {
+                assert!(!by(reader, path), "{reader:?} {path}");
+            }
+        }
+        for path in [".", "sub"] {
+            assert!(!by(Reader::Everything, path) && !by(Reader::Links, path), "{path}");
+            assert!(by(Reader::OutsideGit, path) && by(Reader::IgnoreRules, path), "{path}");
+        }
+        std::fs::write(below(".ignore"), "target\n!*.rs\n!build/\n.git\n").unwrap();
+        assert!(by(Reader::IgnoreRules, "sub"));
+        for rule in ["!.git", "!.git/", "!**/.g?t", "!*", "!{.git,a}"] {
+            std::fs::write(below(".ignore"), format!("a\n{rule}\n")).unwrap();
+            assert!(!by(Reader::IgnoreRules, "sub"), "{rule}");
+            assert!(by(Reader::OutsideGit, "sub"), "{rule}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_may_name_the_data_of_a_repository() {
+        for pattern in
+            ["*", "**", "**/*", ".git", ".GIT/", "a/.g*", "[.]git", "{a/*.rs,*}", "[", "\\.git"]
+        {
+            assert!(may_name_git(pattern), "{pattern}");
+        }
+        for pattern in ["*.rs", "**/*.{ts,tsx}", "src/**/a?", ".gitignore", ".git/config"] {
+            assert!(!may_name_git(pattern), "{pattern}");
+        }
     }
 }

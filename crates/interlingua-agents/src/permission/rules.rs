@@ -22,6 +22,8 @@ pub enum Effect {
 #[derive(Debug, Clone)]
 pub struct Rule {
     tool: GlobMatcher,
+    /// The same, in any case.
+    in_any_case: GlobMatcher,
     pattern: Option<Pattern>,
     effect: Effect,
 }
@@ -41,14 +43,19 @@ impl Rule {
     /// `*` stands for any text, also for none, and `?` for one character; a pattern that ends in
     /// ` *` also matches without them, so `git *` matches `git`.
     pub fn new(tool: &str, pattern: Option<&str>, effect: Effect) -> Result<Self, BadRule> {
-        Ok(Self { tool: matcher(tool)?, pattern: pattern.map(Pattern::new).transpose()?, effect })
+        Self::with(tool, pattern.map(Pattern::new).transpose()?, effect)
     }
 
     /// Creates a rule that allows exactly one subject, which may be empty.
     pub(super) fn allow_exactly(tool: &str, subject: &str) -> Result<Self, BadRule> {
         let text = globset::escape(subject);
         let pattern = Pattern { glob: compile(&text)?, text, of_input: false };
-        Ok(Self { tool: matcher(tool)?, pattern: Some(pattern), effect: Effect::Allow })
+        Self::with(tool, Some(pattern), Effect::Allow)
+    }
+
+    fn with(tool: &str, pattern: Option<Pattern>, effect: Effect) -> Result<Self, BadRule> {
+        let (matcher, in_any_case) = (matcher(tool)?, compile_in_case(tool, true)?);
+        Ok(Self { tool: matcher, in_any_case, pattern, effect })
     }
 
     /// Creates a rule that allows a tool with exactly this input.
@@ -62,9 +69,13 @@ impl Rule {
         self.effect
     }
 
-    /// Whether the rule is about a tool with one of these names.
+    /// Whether the rule is about a tool with one of these names. A rule that denies or asks compares them in
+    /// any case: agents call the same tool `Bash` and `bash`.
     pub(super) fn is_for(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.tool.is_match(name))
+        match self.effect {
+            Effect::Allow => names.iter().any(|name| self.tool.is_match(name)),
+            Effect::Deny | Effect::Ask => names.iter().any(|name| self.in_any_case.is_match(name)),
+        }
     }
 }
 
@@ -109,8 +120,13 @@ fn matcher(pattern: &str) -> Result<GlobMatcher, BadRule> {
 }
 
 fn compile(pattern: &str) -> Result<GlobMatcher, BadRule> {
+    compile_in_case(pattern, false)
+}
+
+fn compile_in_case(pattern: &str, any_case: bool) -> Result<GlobMatcher, BadRule> {
     let bad = |problem: String| BadRule { pattern: pattern.to_owned(), problem };
-    let glob = GlobBuilder::new(pattern).literal_separator(false).build();
+    let builder = &mut GlobBuilder::new(pattern);
+    let glob = builder.literal_separator(false).case_insensitive(any_case).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|problem| bad(problem.to_string()))
 }
 
@@ -248,6 +264,18 @@ mod tests {
         assert_eq!(apply(&[&ask, &allow], Match::Maybe), Ruling::Asked);
         assert_eq!(apply(&[&allow], Match::Yes), Ruling::Allowed);
         assert_eq!(apply(&[&allow], Match::Maybe), Ruling::Unmatched);
+    }
+
+    /// A rule for `bash` did not deny what Claude does with `Bash`.
+    #[test]
+    fn only_a_rule_that_allows_compares_the_case_of_a_tool() {
+        for (effect, expected) in
+            [(Effect::Deny, true), (Effect::Ask, true), (Effect::Allow, false)]
+        {
+            let rule = Rule::new("bash", None, effect).unwrap();
+            assert_eq!(rule.is_for(&["Bash"]), expected, "{effect:?}");
+            assert!(rule.is_for(&["bash"]) && !rule.is_for(&["Bash2"]), "{effect:?}");
+        }
     }
 
     #[test]

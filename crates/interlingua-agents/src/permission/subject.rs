@@ -9,6 +9,7 @@ use interlingua::event::ToolKind;
 use serde_json::{Map, Value};
 
 use super::PermissionRequest;
+use super::paths::{Reader, may_name_git};
 use super::shell::{self, Script, SimpleCommand, Word};
 
 /// What a request is about.
@@ -85,8 +86,8 @@ impl CommandFolder {
 pub(super) enum Access {
     /// Their contents are read.
     Read,
-    /// Everything below them is searched.
-    Search,
+    /// Everything below them that the tool reads is searched.
+    Search(Reader),
     /// Their names are listed.
     List,
     /// They are changed.
@@ -110,7 +111,7 @@ impl Subject {
                 return Self::Command(command_line(&fields, request));
             }
             ToolKind::Read => Access::Read,
-            ToolKind::Search => Access::Search,
+            ToolKind::Search => Access::Search(searcher(&fields)),
             ToolKind::Glob | ToolKind::List => Access::List,
             ToolKind::Write | ToolKind::Edit => Access::Write,
             // Tools of which nothing is known may run commands too, and may do more: in another place,
@@ -172,7 +173,7 @@ fn command_line(fields: &Map<String, Value>, request: &PermissionRequest) -> Com
     CommandLine { script, wrapper, folder }
 }
 
-/// Why a request allows more than what its command shows. The fields are those of Codex.
+/// Why a request allows more than what its command shows. The fields are those of Codex and of Claude.
 fn beyond_command(fields: &Map<String, Value>) -> Option<&'static str> {
     let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
     if fields.get("kind").is_some_and(|kind| kind == "writeStdin") {
@@ -181,6 +182,8 @@ fn beyond_command(fields: &Map<String, Value>) -> Option<&'static str> {
         Some("it lets the command use the network")
     } else if has("additionalPermissions") {
         Some("it lifts a part of the sandbox for the command")
+    } else if fields.get("dangerouslyDisableSandbox").is_some_and(|it| *it != Value::Bool(false)) {
+        Some("it runs the command without the sandbox")
     } else {
         None
     }
@@ -238,27 +241,46 @@ fn unwrapped(script: &Script) -> Option<Script> {
     }
 }
 
+/// What a tool for searching reads. Those of agents skip `.git`, unless a pattern for names includes it,
+/// or an option makes them search what they otherwise ignore.
+fn searcher(fields: &Map<String, Value>) -> Reader {
+    const OTHERS: [&str; 4] = ["pattern", "query", "regex", "description"];
+    let includes_git = |value: &Value| match value {
+        Value::String(glob) => !glob.starts_with('!') && may_name_git(glob),
+        Value::Array(globs) => globs.iter().any(|it| it.as_str().is_none_or(may_name_git)),
+        _ => false,
+    };
+    let all = fields.iter().any(|(name, value)| {
+        let is_other = OTHERS.contains(&&**name) || PATH_FIELDS.contains(&&**name);
+        let ignores_nothing = name.to_ascii_lowercase().contains("ignore") || name == "hidden";
+        (ignores_nothing && !value.is_null()) || (!is_other && includes_git(value))
+    });
+    if all { Reader::Everything } else { Reader::IgnoreRules }
+}
+
+/// The fields with the path of a file or a folder.
+const PATH_FIELDS: [&str; 10] = [
+    "file_path",
+    "filePath",
+    "filepath",
+    "path",
+    "fileName",
+    "absolute_path",
+    "notebook_path",
+    "dir_path",
+    "directory",
+    "target_file",
+];
+
 /// The paths that a request names; absent if some of them may be missing.
 fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
-    const NAMES: [&str; 10] = [
-        "file_path",
-        "filePath",
-        "filepath",
-        "path",
-        "fileName",
-        "absolute_path",
-        "notebook_path",
-        "dir_path",
-        "directory",
-        "target_file",
-    ];
     let given = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
     // Codex asks to write anything below this folder for the rest of the session.
     if given("grantRoot") {
         return None;
     }
     // OpenCode's patches name each file in `files`, and all of them as one text in `filepath`.
-    let names = NAMES.iter().filter(|name| **name != "filepath" || !given("files"));
+    let names = PATH_FIELDS.iter().filter(|name| **name != "filepath" || !given("files"));
     let mut paths = Vec::new();
     for name in names {
         match fields.get(*name) {
@@ -287,17 +309,61 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
             collect_changes(changes, &mut paths)?;
         }
     }
-    // The pattern of a search for names may lead out of the folder that is searched.
     let pattern = fields.get("pattern").and_then(Value::as_str).filter(|_| access == Access::List);
-    if pattern.is_some_and(|it| it.starts_with(['/', '~', '\\']) || it.contains("..")) {
+    if pattern.is_some_and(may_lead_out) {
         return None;
     }
     match access {
         // Without a path, the working folder is searched.
-        Access::Search | Access::List if paths.is_empty() => Some(vec![".".to_owned()]),
+        Access::Search(_) | Access::List if paths.is_empty() => Some(vec![".".to_owned()]),
         _ if paths.is_empty() => None,
         _ => Some(paths),
     }
+}
+
+/// The number of alternatives in a pattern that are looked at.
+const MAX_ALTERNATIVES: usize = 256;
+
+/// Whether the pattern of a search for names may lead out of the folder that is searched, also by one of
+/// several alternatives: `{/etc/*,x}`, or `{.,x}./y`.
+fn may_lead_out(pattern: &str) -> bool {
+    leads_out(pattern, &mut MAX_ALTERNATIVES.clone())
+}
+
+fn leads_out(pattern: &str, left: &mut usize) -> bool {
+    let is_absolute =
+        pattern.starts_with(['/', '~', '\\']) || (cfg!(windows) && pattern.contains(':'));
+    if is_absolute || pattern.contains("..") {
+        return true;
+    }
+    let Some((before, rest)) = pattern.split_once('{') else { return false };
+    // Programs disagree about a backslash, and about braces without an end.
+    let (Some((alternatives, after)), false) = (alternatives(rest), pattern.contains('\\')) else {
+        return true;
+    };
+    *left = left.saturating_sub(alternatives.len());
+    *left == 0 || alternatives.iter().any(|it| leads_out(&format!("{before}{it}{after}"), left))
+}
+
+/// The alternatives up to the brace that ends them, and what follows it.
+fn alternatives(text: &str) -> Option<(Vec<&str>, &str)> {
+    let (mut found, mut start, mut depth) = (Vec::new(), 0, 0_usize);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b',' if depth == 0 => {
+                found.push(text.get(start..at)?);
+                start = at + 1;
+            }
+            b'}' if depth == 0 => {
+                found.push(text.get(start..at)?);
+                return Some((found, text.get(at + 1..)?));
+            }
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The paths of a list of changes, or of changes by path.
@@ -379,7 +445,7 @@ mod tests {
         }
     }
 
-    /// An approval of Codex may allow more than its command: then no rule for the command allows it.
+    /// An approval may allow more than its command: then no rule for the command allows it.
     #[test]
     fn what_a_request_allows_beyond_its_command_is_unresolved() {
         let unresolved = |more: &str| {
@@ -389,6 +455,8 @@ mod tests {
         assert!(unresolved(r#""kind":"writeStdin""#));
         assert!(unresolved(r#""networkApprovalContext":{"host":"a","protocol":"https"}"#));
         assert!(unresolved(r#""additionalPermissions":{"network":{"enabled":true}}"#));
+        assert!(unresolved(r#""dangerouslyDisableSandbox":true"#));
+        assert!(!unresolved(r#""dangerouslyDisableSandbox":false"#));
         assert!(!unresolved(r#""kind":"command","additionalPermissions":null"#));
         let grant = r#"{"changes":[{"path":"a"}],"grantRoot":"/"}"#;
         let unknown = Subject::Files { access: Access::Write, paths: None };
@@ -430,11 +498,68 @@ mod tests {
             let files = Subject::Files { access: Access::Write, paths: expected };
             assert_eq!(subject("Edit", ToolKind::Edit, input), files, "{input}");
         }
-        let search = Subject::Files { access: Access::Search, paths: Some(vec![".".to_owned()]) };
+        let access = Access::Search(Reader::IgnoreRules);
+        let search = Subject::Files { access, paths: Some(vec![".".to_owned()]) };
         assert_eq!(subject("Grep", ToolKind::Search, r#"{"pattern":"x"}"#), search);
-        let names = Subject::Files { access: Access::List, paths: None };
-        assert_eq!(subject("Glob", ToolKind::Glob, r#"{"pattern":"/etc/*"}"#), names);
         let many = Subject::Files { access: Access::Read, paths: None };
         assert_eq!(subject("read", ToolKind::Read, r#"{"paths":["*.rs"]}"#), many);
+    }
+
+    /// `{/etc/host*,x}` was free, since it does not start with a slash.
+    #[test]
+    fn the_pattern_of_a_search_for_names_does_not_lead_out() {
+        let access = Access::List;
+        let judged = |pattern: &str| {
+            let input = serde_json::json!({"pattern": pattern}).to_string();
+            subject("Glob", ToolKind::Glob, &input)
+        };
+        let many = "{a,b}".repeat(9);
+        for pattern in [
+            "/etc/*",
+            "~/x",
+            "a/../../x",
+            "{/etc/host*,x}",
+            "{x,/etc/*}",
+            "{{a,~/b},c}",
+            "{,x}/etc/*",
+            "{.,x}./y",
+            ".{.,x}/y",
+            "{x",
+            "{\\/etc,x}",
+            &many,
+        ] {
+            assert_eq!(judged(pattern), Subject::Files { access, paths: None }, "{pattern}");
+        }
+        let inside = Subject::Files { access, paths: Some(vec![".".to_owned()]) };
+        for pattern in ["**/*.{ts,tsx}", "{src,tests}/**/*.rs", "a/{b,{c,d}/e}.x", "*"] {
+            assert_eq!(judged(pattern), inside, "{pattern}");
+        }
+    }
+
+    /// The tools of agents skip `.git` by a rule that another one may override.
+    #[test]
+    fn a_search_may_include_the_data_of_a_repository() {
+        let reader = |input: serde_json::Value| match subject(
+            "Grep",
+            ToolKind::Search,
+            &input.to_string(),
+        ) {
+            Subject::Files { access: Access::Search(reader), .. } => reader,
+            other => panic!("{other:?}"),
+        };
+        for input in [
+            serde_json::json!({"pattern": "*", "path": ".", "output_mode": "content"}),
+            serde_json::json!({"pattern": "x", "glob": "*.rs", "type": "rust", "-n": true}),
+            serde_json::json!({"pattern": "x", "glob": "!.git"}),
+        ] {
+            assert_eq!(reader(input.clone()), Reader::IgnoreRules, "{input}");
+        }
+        for input in [
+            serde_json::json!({"pattern": "x", "glob": "*"}),
+            serde_json::json!({"pattern": "x", "include": ["*.rs", ".git"]}),
+            serde_json::json!({"pattern": "x", "no_ignore": true}),
+        ] {
+            assert_eq!(reader(input.clone()), Reader::Everything, "{input}");
+        }
     }
 }

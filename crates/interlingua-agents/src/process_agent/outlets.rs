@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use interlingua::dialect::EncodeOptions;
+use interlingua::dialect::{Dialect, EncodeOptions};
 use interlingua::{Batch, EntryRef, Error, Flow, Sink, Writer};
 
 use crate::process::Command;
@@ -28,7 +28,11 @@ struct Recording {
 }
 
 impl Outlets {
-    pub(super) fn new(command: &Command, id_seed: u64) -> Result<Self, Error> {
+    pub(super) fn new(
+        command: &Command,
+        dialect: &'static Dialect,
+        id_seed: u64,
+    ) -> Result<Self, Error> {
         // An agent that has a terminal is read from its screen.
         let recording = if command.terminal.is_some() {
             let events = interlingua::dialect::named("events")?;
@@ -39,7 +43,7 @@ impl Outlets {
         };
         // The user sees this folder in permission requests.
         let folder = command.folder.canonicalize().unwrap_or_else(|_| command.folder.clone());
-        let watch = Watch::new(folder);
+        let watch = Watch::new(folder, dialect);
         Ok(Self { watch, batch: Batch::default(), recording })
     }
 

@@ -24,13 +24,18 @@ situations![
     a_file_is_read,
     a_file_is_not_written,
     a_command_is_not_run,
+    no_branch_is_made,
+    no_prompt_is_planned,
     a_plan_approved,
     a_plan_not_approved,
 ];
 
 pub(crate) fn can(agent: &str, situation: &str) -> bool {
     // An unattended run of Codex has no such mode.
-    agent != "codex-exec" && (!situation.starts_with("a_plan") || presents(agent).is_some())
+    agent != "codex-exec"
+        && (!situation.starts_with("a_plan") || presents(agent).is_some())
+        // The others have no tools for it.
+        && (!situation.starts_with("no_") || ["claude", "qwen"].contains(&agent))
 }
 
 /// Runs a session in the mode `plan` in which the model tries an action.
@@ -74,6 +79,52 @@ async fn a_command_is_not_run(agent: &'static str, program: PathBuf) -> Outcome 
     let touch = |_: &Path| Action::Shell { command: "touch made".to_owned() };
     let (report, home) = tries(agent, program, touch).await?;
     expect(!exists(&home.work().join("made")), "the command ran", &report)
+}
+
+/// Claude and Qwen made a branch and a folder for it, in this mode as well, without asking.
+async fn no_branch_is_made(agent: &'static str, program: PathBuf) -> Outcome {
+    let tool = if agent == "claude" { "EnterWorktree" } else { "enter_worktree" };
+    let script = Script::new().reply(Reply::call(tool, json!({"name": "elsewhere"})));
+    let script = script.reply(Reply::text("Done.")).repeat_last();
+    let home = Home::new(agent, program, script.any_stream())?;
+    home.be_repository()?;
+    git(&home, &["commit", "--quiet", "--allow-empty", "--message", "first"])?;
+    let before = git(&home, &["branch", "--list", "--all"])?;
+    let live = home.open_without_user(&home.request(Mode::Plan)).await?;
+    live.prompt("Make it.").await?;
+    let report = live.finish(|_, _| {}).await?;
+    report.lawful()?;
+    let asked = report.of("permission_requested").iter().any(|it| it["tool"] == tool);
+    expect(asked, "the branch was not asked about", &report)?;
+    let after = git(&home, &["branch", "--list", "--all"])?;
+    expect(before == after, &format!("there are branches: {after}"), &report)?;
+    expect(git(&home, &["worktree", "list"])?.lines().count() == 1, "a folder was made", &report)
+}
+
+/// A prompt for later would run when nobody expects it.
+async fn no_prompt_is_planned(agent: &'static str, program: PathBuf) -> Outcome {
+    let tool = if agent == "claude" { "CronCreate" } else { "cron_create" };
+    let input = json!({"cron": "*/5 * * * *", "prompt": "Do it again.", "recurring": true});
+    let script = Script::new().reply(Reply::call(tool, input)).reply(Reply::text("Done."));
+    let home = Home::new(agent, program, script.repeat_last().any_stream())?;
+    let live = home.open_without_user(&home.request(Mode::Plan)).await?;
+    live.prompt("Plan it.").await?;
+    let report = live.finish(|_, _| {}).await?;
+    report.lawful()?;
+    let resolved = report.of("permission_resolved");
+    let denied = resolved.iter().any(|it| it["tool"] == tool && it["decision"] != "allowed");
+    expect(denied, "the prompt was not asked about", &report)
+}
+
+/// Runs git in the working folder.
+fn git(home: &Home, arguments: &[&str]) -> Result<String, String> {
+    let mut git = std::process::Command::new("git");
+    git.args(["-c", "user.name=Test", "-c", "user.email=test@example.org"]).args(arguments);
+    let output = git.current_dir(home.work()).output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(format!("git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The call with which an agent asks for the approval of its plan. The others have none: OpenCode's

@@ -50,11 +50,11 @@ mod time;
 mod tools;
 
 use crate::error::Error;
-use crate::event::ErrorClass;
+use crate::event::{ErrorClass, ToolKind};
 pub use crate::explain::Ignored;
 pub use crate::framing::FramingKind;
 use crate::grammar::Exit;
-use crate::json::Shape;
+use crate::json::{Shape, Text};
 pub use decode::{Decoder, EventSink};
 pub(crate) use decode::{each_record, unknown};
 pub(crate) use emitter::Emitter;
@@ -131,6 +131,8 @@ pub struct Dialect {
     pub recognise: fn(&Probe<'_>) -> Confidence,
     /// What the encoder cannot express, for the table in the documentation.
     pub cannot_express: &'static [&'static str],
+    /// The kind of a tool, as far as its name alone tells: for a request whose call is not known.
+    pub kind_of_tool: fn(&Text<'_>) -> ToolKind,
     /// The rules that a stream in this dialect must keep.
     pub rules: Option<MakeRules>,
     /// The fields that are read from a record.
@@ -157,6 +159,7 @@ impl Dialect {
         written: Written::Lines,
         recognise: |_| Confidence::No,
         cannot_express: &[],
+        kind_of_tool: tools::kind_of,
         rules: None,
         reads: Shape::anything,
         ignores: &[],

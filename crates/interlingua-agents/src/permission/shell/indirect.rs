@@ -14,7 +14,7 @@ const RUNNERS: Names = Names(
     at batch busybox bwrap catchsegv cgexec chroot chrt crontab daemonize dbus-run-session \
     direnv distrobox doas entr env expect faketime fakechroot fakeroot firejail flock gdb \
     gtimeout i386 ionice lldb linux32 linux64 ltrace mosh newgrp nice nohup nsenter numactl \
-    parallel perf pkexec prlimit proot proxychains rlwrap rsh runcon runuser screen script \
+    parallel perf pkexec prlimit proot proxychains proxychains4 rlwrap rsh runcon runuser screen script \
     setarch setpriv setsid sg ssh sshpass start-stop-daemon stdbuf strace su sudo \
     systemd-run taskset time timeout tmux toybox torsocks unbuffer unshare uvx valgrind \
     watch watchexec x86_64 xargs xvfb-run bunx npx pipx pnpx",
@@ -57,15 +57,13 @@ const INTERPRETERS: Names = Names(
 /// it. Long options may be abbreviated, as most programs accept that.
 const OPTIONS: &[(&str, Names)] = &[
     ("bundle", Names("exec")),
-    ("c++", Names("-wrapper --wrapper -B -specs --specs")),
-    ("cc", Names("-wrapper --wrapper -B -specs --specs")),
-    ("cargo", Names("--config -Z")),
+    ("cargo", Names("--config -Z --manifest-path -C")),
     ("cmake", Names("-E -P")),
     ("conda", Names("run")),
+    ("docker", CONTAINERS),
     ("fd", Names("-x -X --exec --exec-batch")),
+    ("fdfind", Names("-x -X --exec --exec-batch")),
     ("find", Names("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls")),
-    ("g++", Names("-wrapper --wrapper -B -specs --specs")),
-    ("gcc", Names("-wrapper --wrapper -B -specs --specs")),
     ("ghc", Names("-e -pgm")),
     ("go", Names("-exec --exec -toolexec --toolexec -vettool --vettool")),
     ("install", Names("--strip-program")),
@@ -73,16 +71,23 @@ const OPTIONS: &[(&str, Names)] = &[
     ("gmake", MAKE),
     ("nix", Names("run shell develop --command -c")),
     ("nix-shell", Names("--run --command")),
-    ("npm", Names("exec x explore --script-shell --node-options")),
+    ("nerdctl", CONTAINERS),
+    (
+        "npm",
+        Names(
+            "exec x explore --script-shell --node-options --prefix -C --userconfig --globalconfig",
+        ),
+    ),
     ("pdm", Names("run")),
     ("pip", Names("--python")),
     ("pipenv", Names("run")),
-    ("pnpm", Names("exec dlx --script-shell --node-options")),
+    ("pnpm", Names("exec dlx --script-shell --node-options --prefix --dir -C")),
+    ("podman", CONTAINERS),
     ("poetry", Names("run")),
     ("rg", Names("--pre --hostname-bin")),
     ("rsync", Names("-e --rsh --rsync-path")),
     ("rustup", Names("run")),
-    ("scp", Names("-S -o -F")),
+    ("scp", Names("-S -o -F -D")),
     ("sort", Names("--compress-program")),
     ("split", Names("--filter")),
     (
@@ -95,11 +100,21 @@ const OPTIONS: &[(&str, Names)] = &[
     ),
     ("uv", Names("run tool")),
     ("wget", Names("--use-askpass -e --execute")),
-    ("yarn", Names("exec dlx")),
+    ("yarn", Names("exec dlx --cwd")),
     ("zip", Names("-T --unzip-command")),
 ];
 
 const MAKE: Names = Names("-f --file --makefile -C --directory --eval -E -I");
+
+/// What starts a command in a container, which may see any folder of the host.
+const CONTAINERS: Names = Names("run exec create container compose unshare");
+
+/// Options of compilers that run programs, or load them.
+const COMPILER: Names = Names(
+    "\
+    -wrapper --wrapper -B -specs --specs -fplugin -fpass-plugin -load -Xclang -cc1 --config \
+    -fuse-ld --ld-path -Xlinker",
+);
 
 /// Why no pattern allows a command, although all its words are literal.
 pub(crate) fn indirection(command: &SimpleCommand) -> Option<String> {
@@ -129,7 +144,7 @@ pub(crate) fn indirection(command: &SimpleCommand) -> Option<String> {
 pub(crate) fn may_run_others(command: &SimpleCommand) -> bool {
     let Some(first) = command.name() else { return true };
     let name = base_name(first).to_ascii_lowercase();
-    let by_option = OPTIONS.iter().any(|(program, _)| *program == name);
+    let by_option = options_of(&name).is_some();
     let by_argument =
         by_option || is_interpreter(&name) || matches!(&*name, "git" | "sed" | "gsed");
     // `printf -v` evaluates an index; a format does not.
@@ -160,14 +175,20 @@ fn is_loader(name: &str) -> bool {
 }
 
 fn is_interpreter(name: &str) -> bool {
-    let version = |c: char| c.is_ascii_digit() || c == '.' || c == '-' || c == '_';
-    INTERPRETERS.contains(name.trim_end_matches(".exe").trim_end_matches(version))
+    INTERPRETERS.contains(name.trim_end_matches(".exe").trim_end_matches(is_version))
+}
+
+/// Whether a character may be a part of the version in a name.
+fn is_version(character: char) -> bool {
+    character.is_ascii_digit() || matches!(character, '.' | '-' | '_')
 }
 
 /// Whether an interpreter is given a script file, or is only asked for its version.
 fn names_script(arguments: &[&str]) -> bool {
     match arguments {
         ["--version" | "-V"] => true,
+        // A task of deno, which this option defines.
+        ["task", options @ ..] => !options.iter().any(|option| is_option(option, "--eval")),
         [script, ..] => {
             !script.starts_with(['-', '+'])
                 && !["/dev/", "/proc/"].iter().any(|folder| script.contains(folder))
@@ -179,9 +200,7 @@ fn names_script(arguments: &[&str]) -> bool {
 }
 
 fn has_running_option(name: &str, arguments: &[&str]) -> bool {
-    let Some((_, options)) = OPTIONS.iter().find(|(program, _)| *program == name) else {
-        return false;
-    };
+    let Some(options) = options_of(name) else { return false };
     arguments.iter().enumerate().any(|(index, argument)| {
         let listed = options.iter().any(|option| {
             is_option(argument, option)
@@ -189,8 +208,29 @@ fn has_running_option(name: &str, arguments: &[&str]) -> bool {
         });
         listed
             || (name == "tar" && index == 0 && is_tar_bundle(argument))
-            || (*options == MAKE && (argument.contains('$') || argument.starts_with("SHELL")))
+            // A variable of make may be a command, or contain one: `CC`, `SHELL`, or `A=$(shell …)`.
+            || (options == MAKE && defines_variable(argument))
+            // More options are in a file, or are for the linker.
+            || (options == COMPILER && (argument.starts_with('@') || argument.starts_with("-Wl,")))
     })
+}
+
+/// Whether an argument of make is a variable, or refers to one.
+fn defines_variable(argument: &str) -> bool {
+    argument.contains('$') || (argument.contains('=') && !argument.starts_with('-'))
+}
+
+/// The options of a program that make it run others.
+fn options_of(name: &str) -> Option<Names> {
+    let listed = OPTIONS.iter().find(|(program, _)| *program == name);
+    listed.map(|(_, options)| *options).or_else(|| is_compiler(name).then_some(COMPILER))
+}
+
+/// Compilers, whose names may have a target and a version: `x86_64-linux-gnu-gcc-12`.
+fn is_compiler(name: &str) -> bool {
+    let name = name.trim_end_matches(".exe").trim_end_matches(is_version);
+    let name = name.rsplit('-').next().unwrap_or(name);
+    matches!(name, "c++" | "cc" | "clang" | "clang++" | "cpp" | "g++" | "gcc")
 }
 
 /// Whether an argument may be the subcommand: only options, and what may be their values, precede

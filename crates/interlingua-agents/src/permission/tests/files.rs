@@ -146,6 +146,26 @@ fn a_search_that_skips_secrets_is_not_asked_because_of_one() {
     assert_eq!(search(true, "."), Word::Allow);
     assert_eq!(search(true, ".env"), Word::Ask);
     assert_eq!(search(true, ".."), Word::Ask);
+    // What a tool takes for a secret depends on its path, which it does not know below `.git`.
+    std::fs::create_dir_all(folder.path().join(".git/refs")).unwrap();
+    assert_eq!(search(true, "."), Word::Allow);
+    assert_eq!(search(true, ".git"), Word::Ask);
+    assert_eq!(search(true, ".git/refs"), Word::Ask);
+}
+
+/// `Grep {path: ".git"}` was allowed, and printed the addresses in the configuration.
+#[test]
+fn a_search_in_the_data_of_a_repository_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join(".git")).unwrap();
+    std::fs::write(folder.path().join(".git/config"), "").unwrap();
+    let search = |input| {
+        let request = request(folder.path(), "Grep", ToolKind::Search, input);
+        word(&policy(Mode::Ask, &[]).judge(&request))
+    };
+    assert_eq!(search(serde_json::json!({"pattern": "x"})), Word::Allow);
+    assert_eq!(search(serde_json::json!({"pattern": "x", "path": ".git"})), Word::Ask);
+    assert_eq!(search(serde_json::json!({"pattern": "x", "glob": "**"})), Word::Ask);
 }
 
 fn file_path(path: &Path) -> serde_json::Value {

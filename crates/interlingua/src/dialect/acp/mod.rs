@@ -40,6 +40,7 @@ pub static DIALECT: Dialect = Dialect {
     decoder: Some(|| Box::<AcpDecoder>::default()),
     encoder: Some(|options| Box::new(AcpEncoder::new(options))),
     recognise,
+    kind_of_tool: |name| tools::kind_of(name, None),
     cannot_express: &[
         "hidden reasoning and signatures",
         "prompts of the current turn and of sub-agents, text inserted by the agent",

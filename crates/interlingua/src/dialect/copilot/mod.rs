@@ -41,6 +41,7 @@ pub static DIALECT: Dialect = Dialect {
     exit_class,
     decoder: Some(|| Box::<CopilotDecoder>::default()),
     recognise,
+    kind_of_tool: |name| tools::kind_of(name, None),
     reads: <wire::Line<'static> as Record<'static>>::shape,
     ignores: ignored::IGNORED,
     guide: include_str!("guide.md"),

@@ -32,6 +32,7 @@ pub static DIALECT: Dialect = Dialect {
     framing: FramingKind::ContentLength,
     decoder: Some(|| Box::<CopilotHeadlessDecoder>::default()),
     recognise,
+    kind_of_tool: super::copilot::DIALECT.kind_of_tool,
     reads: <wire::Message<'static> as Record<'static>>::shape,
     ignores: ignored::IGNORED,
     guide: include_str!("guide.md"),

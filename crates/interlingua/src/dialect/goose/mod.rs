@@ -28,6 +28,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "goose: goose run --output-format stream-json",
     decoder: Some(|| Box::<GooseDecoder>::default()),
     recognise,
+    kind_of_tool: tools::kind_of,
     reads: <wire::Line<'static> as Record<'static>>::shape,
     ignores: ignored::IGNORED,
     guide: include_str!("guide.md"),

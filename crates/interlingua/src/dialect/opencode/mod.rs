@@ -38,6 +38,7 @@ pub static DIALECT: Dialect = Dialect {
     framing: FramingKind::LinesOrSse,
     decoder: Some(|| Box::<OpencodeDecoder>::default()),
     recognise,
+    kind_of_tool: tools::kind_of,
     reads: <wire::Line<'static> as Record<'static>>::shape,
     ignores: ignored::IGNORED,
     guide: include_str!("guide.md"),

@@ -1,13 +1,16 @@
 //! The tools of opencode: their kinds, their status, and the files that they change.
 
 use super::wire::{Input, Metadata};
-use crate::dialect::tools;
 use crate::event::{FileChange, FileChangeKind, ToolKind, ToolStatus};
 use crate::json::Text;
 
-/// The kind of a tool.
+/// The kind of a tool. Only its own tools are listed: the tool `search` of an MCP server `grep` is named
+/// `grep_search`, as a tool of another agent.
 pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     match name.body() {
+        "bash" => ToolKind::Execute,
+        "grep" => ToolKind::Search,
+        "glob" => ToolKind::Glob,
         "read" => ToolKind::Read,
         "write" => ToolKind::Write,
         "edit" | "multiedit" | "patch" | "apply_patch" => ToolKind::Edit,
@@ -16,7 +19,8 @@ pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
         "websearch" | "codesearch" => ToolKind::WebSearch,
         "todowrite" | "todoread" => ToolKind::Plan,
         "task" => ToolKind::Task,
-        _ => tools::kind_of(name),
+        "StructuredOutput" => ToolKind::Answer,
+        _ => ToolKind::Unspecified,
     }
 }
 
@@ -103,4 +107,18 @@ fn patched(file: super::wire::PatchedFile<'_>) -> Option<FileChange<'_>> {
         None => (file.path?, None),
     };
     Some(FileChange { path, old_path, kind, diff: file.diff })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tool `search` of an MCP server `grep` looked like a search, for which no permission is needed.
+    #[test]
+    fn only_its_own_tools_have_kinds() {
+        assert_eq!(kind_of(&Text::plain("grep")), ToolKind::Search);
+        for name in ["grep_search", "read_file", "run_shell_command", "Read", "LS"] {
+            assert_eq!(kind_of(&Text::plain(name)), ToolKind::Unspecified, "{name}");
+        }
+    }
 }

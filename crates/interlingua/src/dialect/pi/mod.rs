@@ -30,6 +30,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "pi: pi --mode json",
     decoder: Some(|| Box::<PiDecoder>::default()),
     recognise,
+    kind_of_tool: tools::kind_of,
     reads: <wire::Line<'static> as Record<'static>>::shape,
     ignores: ignored::IGNORED,
     guide: include_str!("guide.md"),

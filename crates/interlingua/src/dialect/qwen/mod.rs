@@ -33,6 +33,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "Qwen Code: qwen --output-format stream-json",
     decoder: Some(|| Box::<QwenDecoder>::default()),
     recognise,
+    kind_of_tool: tools::kind_of,
     reads: <wire::Line<'static> as Record<'static>>::shape,
     ignores: ignored::IGNORED,
     guide: include_str!("guide.md"),

@@ -22,7 +22,8 @@ pub(super) struct Arguments<'w> {
     pub(super) operands: Vec<&'w str>,
     /// The options without their dashes.
     options: Vec<&'w str>,
-    values: Vec<&'w str>,
+    /// The values of options, with their names.
+    values: Vec<(&'w str, &'w str)>,
 }
 
 impl<'w> Arguments<'w> {
@@ -54,9 +55,14 @@ impl<'w> Arguments<'w> {
         self.options.is_empty()
     }
 
-    /// The values of options.
-    pub(super) fn values(&self) -> &[&'w str] {
-        &self.values
+    /// The values of an option.
+    pub(super) fn values(&self, option: &str) -> impl Iterator<Item = &'w str> {
+        self.values.iter().filter(move |(name, _)| *name == option).map(|(_, value)| *value)
+    }
+
+    /// The values of all options.
+    pub(super) fn all_values(&self) -> impl Iterator<Item = &'w str> {
+        self.values.iter().map(|(_, value)| *value)
     }
 
     /// A long option, which must be spelled out.
@@ -72,10 +78,10 @@ impl<'w> Arguments<'w> {
         };
         let known = allowed.long.iter().find(|known| known.trim_end_matches(['[', '=']) == name)?;
         match value {
-            Some(value) if known.ends_with('=') => self.values.push(value),
+            Some(value) if known.ends_with('=') => self.values.push((name, value)),
             Some(_) => return None,
             None if known.ends_with('=') && !known.ends_with("[=") => {
-                self.values.push(words.next()?);
+                self.values.push((name, words.next()?));
             }
             None => {}
         }
@@ -101,7 +107,7 @@ impl<'w> Arguments<'w> {
             } else if allowed.short_valued.contains(letter) {
                 self.options.push(name);
                 let value = if rest.is_empty() { words.next()? } else { rest };
-                self.values.push(value);
+                self.values.push((name, value));
                 return Some(());
             } else {
                 return None;

@@ -34,8 +34,6 @@ pub(super) enum Operands {
     PatternAndPaths {
         /// The option that makes it read folders completely; it always does without one.
         recursive: Option<&'static str>,
-        /// Whether it reads hidden files in folders.
-        hidden: bool,
     },
 }
 
@@ -61,7 +59,7 @@ const GREP: Options = Options {
     number: true,
 };
 
-const SEARCH: Operands = Operands::PatternAndPaths { recursive: Some("r"), hidden: true };
+const SEARCH: Operands = Operands::PatternAndPaths { recursive: Some("r") };
 
 pub(super) const COMMANDS: &[Command] = &[
     command(":", Operands::Text, short("")),
@@ -190,7 +188,7 @@ pub(super) const COMMANDS: &[Command] = &[
     command("realpath", Operands::Paths, short("emsz")),
     command(
         "rg",
-        Operands::PatternAndPaths { recursive: None, hidden: false },
+        Operands::PatternAndPaths { recursive: None },
         Options {
             short: "inclvwsSFxoHNIPUp0",
             short_valued: "eABCmgtTMjdr",

@@ -8,7 +8,7 @@
 use super::View;
 use super::arguments::{Arguments, Options};
 use crate::permission::names::Names;
-use crate::permission::paths::{self, Place};
+use crate::permission::paths::{self, Place, Reader};
 
 /// A subcommand with the options that it may have.
 struct Subcommand {
@@ -137,7 +137,7 @@ pub(super) fn is_read_only(words: &[&str], view: &View<'_>) -> bool {
     };
     let Some(arguments) = Arguments::read(words, &subcommand.options) else { return false };
     // `%G` in a format runs gpg.
-    let signature = arguments.values().iter().any(|value| value.contains("%G"));
+    let signature = arguments.all_values().any(|value| value.contains("%G"));
     let bare = paths::may_find_bare_repository(view.base);
     let compares_folders = subcommand.name == "diff" && compares_folders(&arguments, view);
     !signature && !bare && !compares_folders && operands(&subcommand.operands, &arguments, view)
@@ -148,7 +148,8 @@ fn compares_folders(arguments: &Arguments<'_>, view: &View<'_>) -> bool {
     let [left, right] = &*arguments.operands else { return false };
     let folders = [left, right].map(|path| view.place(path));
     let is_folder = |place: &Place| place.resolved.as_ref().is_some_and(|path| path.is_dir());
-    folders.iter().all(is_folder) && !folders.iter().all(Place::is_readable_with_links)
+    folders.iter().all(is_folder)
+        && !folders.iter().all(|place| place.is_readable_by(Reader::Links))
 }
 
 fn operands(allowed: &Operands, arguments: &Arguments<'_>, view: &View<'_>) -> bool {

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use super::script::SimpleCommand;
 use crate::permission::names::Names;
-use crate::permission::paths::{Folder, Place};
+use crate::permission::paths::{Folder, Place, Reader, may_name_git};
 use arguments::Arguments;
 use commands::Operands;
 
@@ -33,14 +33,9 @@ impl View<'_> {
         path == "-" || self.place(path).is_readable()
     }
 
-    /// Whether everything below a path may be read.
-    fn may_read_below(&self, path: &str, hidden: bool) -> bool {
-        path == "-" || self.place(path).is_readable_recursively(hidden)
-    }
-
-    /// Whether everything below a path may be read, also through links.
-    fn may_read_below_with_links(&self, path: &str) -> bool {
-        path == "-" || self.place(path).is_readable_with_links()
+    /// Whether what is below a path may be read.
+    fn may_read_below(&self, path: &str, reader: Reader) -> bool {
+        path == "-" || self.place(path).is_readable_by(reader)
     }
 }
 
@@ -94,8 +89,8 @@ fn operands(allowed: &Operands, arguments: &Arguments<'_>, view: &View<'_>) -> b
         Operands::Format => given.iter().all(|operand| operand.starts_with('+')),
         Operands::Paths => all_readable(given),
         Operands::OnePath => given.len() <= 1 && all_readable(given),
-        Operands::Tree => given.iter().all(|path| view.may_read_below_with_links(path)),
-        Operands::PatternAndPaths { recursive, hidden } => {
+        Operands::Tree => given.iter().all(|path| view.may_read_below(path, Reader::Links)),
+        Operands::PatternAndPaths { recursive } => {
             let pattern_given = arguments.has("e") || arguments.has("regexp");
             let paths = match given.split_first() {
                 Some((_, paths)) if !pattern_given && !arguments.has("files") => paths,
@@ -103,16 +98,31 @@ fn operands(allowed: &Operands, arguments: &Arguments<'_>, view: &View<'_>) -> b
                 None if pattern_given || arguments.has("files") => &[],
                 None => return false,
             };
-            let names = ["g", "glob", "iglob"];
-            let hidden = *hidden || names.iter().any(|name| arguments.has(name));
             let searches_folders =
                 recursive.is_none_or(|option| arguments.has(option) || arguments.has("recursive"));
-            match (searches_folders, paths) {
-                (true, []) => view.may_read_below(".", hidden),
-                (true, paths) => paths.iter().all(|path| view.may_read_below(path, hidden)),
-                (false, paths) => all_readable(paths),
+            let paths = if searches_folders && paths.is_empty() { &["."] } else { paths };
+            let reader = searcher(recursive.is_none(), arguments);
+            if searches_folders {
+                paths.iter().all(|path| view.may_read_below(path, reader))
+            } else {
+                all_readable(paths)
             }
         }
+    }
+}
+
+/// What `grep` or `rg` reads in a folder.
+fn searcher(is_rg: bool, arguments: &Arguments<'_>) -> Reader {
+    if !is_rg {
+        let skips_git = arguments.values("exclude-dir").any(|name| name == ".git");
+        return if skips_git { Reader::OutsideGit } else { Reader::Everything };
+    }
+    let names = ["g", "glob", "iglob"];
+    let mut globs = names.iter().flat_map(|name| arguments.values(name));
+    if globs.any(|glob| !glob.starts_with('!') && may_name_git(glob)) {
+        Reader::Everything
+    } else {
+        Reader::IgnoreRules
     }
 }
 

@@ -340,6 +340,59 @@ fn git_does_not_compare_folders_with_secrets() {
     assert!(reads(folder.path(), "git diff HEAD -- docs"));
 }
 
+/// `rg` skips hidden files, unless they have a type that is searched, or a rule includes them: `rg -t sh API .`
+/// printed `.env`, which is a shell script to it.
+#[test]
+fn a_hidden_secret_is_found_by_rg() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &["a", "src/main.rs"]);
+    for line in ["rg API .", "rg -t sh API", "rg API src"] {
+        assert!(reads(folder.path(), line), "{line}");
+    }
+    write(folder.path(), &[".env"]);
+    for line in ["rg API .", "rg -t sh API", "rg --type=sh API ."] {
+        assert!(!reads(folder.path(), line), "{line}");
+    }
+    assert!(reads(folder.path(), "rg API src"));
+}
+
+/// The addresses in `.git/config` may have passwords.
+#[test]
+fn searches_in_the_data_of_a_repository_are_not_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &["a", "src/main.rs", ".git/config", ".git/refs/x"]);
+    for line in [
+        "grep -rh url .git",
+        "grep -r url .git/refs",
+        "grep -r url .",
+        "grep -r url",
+        "grep -re .git",
+        "grep -r --exclude-dir=x url .",
+        "grep -r --exclude=.git url .",
+        "grep -r --exclude-dir=.git url .git",
+        "rg tok .git",
+        "rg tok .git/refs",
+        "rg -g '*' tok",
+        "rg --glob=.git tok .",
+        "diff -r . src",
+    ] {
+        assert!(!reads(folder.path(), line), "{line}");
+    }
+    let harmless = [
+        "grep -r --exclude-dir=.git url .",
+        "grep -r --exclude-dir .git url",
+        "grep -r url src",
+        "rg tok",
+        "rg tok src",
+        "rg -g '*.rs' -g '!.git' tok .",
+    ];
+    for line in harmless {
+        assert!(reads(folder.path(), line), "{line}");
+    }
+    std::fs::write(folder.path().join(".ignore"), "!.git\n").unwrap();
+    assert!(!reads(folder.path(), "rg tok") && reads(folder.path(), "rg tok src"));
+}
+
 /// A shell forgets a name before `..`, where the system follows a link.
 #[cfg(unix)]
 #[test]
