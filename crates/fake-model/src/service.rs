@@ -65,6 +65,7 @@ struct State {
     runs: Vec<ReceivedRun>,
     relayed: Vec<Value>,
     relay_statuses: Vec<u16>,
+    refused: usize,
     gates: Vec<String>,
     stopping: bool,
 }
@@ -135,6 +136,11 @@ impl FakeService {
     /// Waits until the relay has taken this many responses.
     pub fn until_relayed(&self, count: usize) {
         self.shared.wait(|state| (state.relayed.len() >= count).then_some(()));
+    }
+
+    /// Waits until the relay has refused this many responses.
+    pub fn until_refused(&self, count: usize) {
+        self.shared.wait(|state| (state.refused >= count).then_some(()));
     }
 }
 
@@ -277,7 +283,9 @@ fn relay(shared: &Shared, connection: &mut Connection, incoming: &Incoming) -> i
     let refused = shared
         .change(|state| (!state.relay_statuses.is_empty()).then(|| state.relay_statuses.remove(0)));
     if let Some(status) = refused {
-        return error(connection, status, "NOT_FOUND", "Pending request was not found.");
+        let answered = error(connection, status, "REFUSED", "The script refuses this response.");
+        shared.change(|state| state.refused += 1);
+        return answered;
     }
     shared.change(|state| state.relayed.push(body));
     respond(connection, 200, &json!({"ok": true}))

@@ -72,11 +72,20 @@ impl RemoteSettings {
         };
         let host = relay.host_str().unwrap_or_default();
         let is_named = self.relay_hosts.iter().any(|named| named == host);
-        let is_web = matches!(relay.scheme(), "http" | "https");
         let is_same = relay.host_str() == service.host_str()
-            && relay.port_or_known_default() == service.port_or_known_default()
-            && relay.scheme() == service.scheme();
-        if is_web && (is_named || is_same) {
+            && relay.port_or_known_default() == service.port_or_known_default();
+        // A result is not sent unencrypted because the service says so.
+        let is_as_safe = match relay.scheme() {
+            "https" => true,
+            "http" => service.scheme() == "http",
+            _ => false,
+        };
+        if !is_as_safe {
+            return Err(format!(
+                "its relay at {host:?} does not use HTTPS, as the service itself does"
+            ));
+        }
+        if is_named || is_same {
             return Ok(());
         }
         Err(format!(
@@ -115,6 +124,7 @@ mod tests {
         }
         for relay in [
             "http://cloud.example.com/relay",
+            "http://relay.example.com/x",
             "https://cloud.example.com:8443/relay",
             "http://169.254.169.254/latest",
             "https://cloud.example.com@evil.example.com/",

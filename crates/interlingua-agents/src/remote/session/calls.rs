@@ -11,7 +11,7 @@ use super::{GivenResult, Live};
 use crate::api::failure::Failure;
 use crate::api::http::{Client, Exchange, Received};
 use crate::permission::Decision;
-use crate::remote::{Contract, contract};
+use crate::remote::{Contract, RelayAccess, contract};
 use crate::session::{CallOutcome, ClientCall, LateResult, Refused, Wanted};
 
 /// How often a result is sent to a relay that cannot be reached.
@@ -19,6 +19,9 @@ const ATTEMPTS: u32 = 5;
 
 /// The delay before the second attempt. It doubles with every further one.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
+
+/// How long the relay may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A call that waits for the client.
 pub(super) struct OpenCall {
@@ -55,7 +58,9 @@ impl Live {
         for result in results {
             let (request, tool) = (result.native_id().to_owned(), result.tool.clone());
             let given = GivenResult { request, tool, outcome: result.outcome.clone() };
-            self.give(&result.call, given, ATTEMPTS);
+            if let Err(why) = self.give(&result.call, given, ATTEMPTS) {
+                return self.fail_to_give(&why);
+            }
         }
         self.go_on();
     }
@@ -99,8 +104,15 @@ impl Live {
         let Some(OpenCall { request, tool, .. }) = self.forget_call(id) else { return };
         let ended = outcome.to_event(id, |text| self.redactor.redact_text(text).into_owned());
         self.emit(ended.data);
-        self.give(id, GivenResult { request, tool, outcome: outcome.clone() }, ATTEMPTS);
-        self.go_on();
+        match self.give(id, GivenResult { request, tool, outcome: outcome.clone() }, ATTEMPTS) {
+            Ok(()) => self.go_on(),
+            Err(why) => self.fail_to_give(&why),
+        }
+    }
+
+    fn fail_to_give(&mut self, why: &str) {
+        let why = format!("the result of a call cannot be given to the service: {why}");
+        self.fail(&Failure::new(ErrorClass::BadRequest, why));
     }
 
     /// Forgets a call that is not waited for any more.
@@ -111,79 +123,134 @@ impl Live {
         Some(self.open.remove(at))
     }
 
-    /// Forgets all calls, whose turn has ended.
+    /// Forgets all calls, whose turn has ended. What the relay still says of their results concerns no later
+    /// turn.
     pub(super) fn forget_calls(&mut self) {
         for call in std::mem::take(&mut self.open) {
             self.clock.resolved(&call.id, Instant::now());
         }
         self.pending.clear();
+        self.turn += 1;
+        self.in_flight = 0;
     }
 
-    /// Lets the agent at the service go on without the results that it waits for.
+    /// Lets the agent at the service go on without the results that it waits for, if that is possible.
     pub(super) fn release_calls(&mut self, cause: &str) {
         if self.settings.contract == Contract::Relay {
             for OpenCall { id, request, tool } in std::mem::take(&mut self.open) {
                 let outcome = CallOutcome::Cancelled(cause.to_owned());
-                self.give(&id, GivenResult { request, tool, outcome }, 1);
+                // The turn ends in any case.
+                let _ = self.give(&id, GivenResult { request, tool, outcome }, 1);
             }
         }
     }
 
     /// Gives a result to the service: with the next run, or through its relay.
-    fn give(&mut self, id: &str, result: GivenResult, attempts: u32) {
+    fn give(&mut self, id: &str, result: GivenResult, attempts: u32) -> Result<(), String> {
         if self.settings.contract == Contract::Results {
-            return self.results.push(result);
+            self.results.push(result);
+            return Ok(());
         }
-        let relay = match &self.access.relay {
-            Some(relay) => self.settings.check_relay(&relay.url).map(|()| relay),
-            None => Err("the service has not named its relay".to_owned()),
-        };
-        match relay {
-            Ok(relay) => {
-                let (client, url, id) = (self.client.clone(), relay.url.clone(), id.to_owned());
-                let body = result.to_relay(relay);
-                self.relayed
-                    .spawn(async move { (id, respond(&client, &url, &body, attempts).await) });
-            }
-            Err(why) => {
-                let why = format!("the result of a call cannot be given to the service: {why}");
-                self.fail(&Failure::new(ErrorClass::BadRequest, why));
-            }
-        }
+        let relay = self.access.relay.clone().ok_or("the service has not named its relay")?;
+        self.settings.check_relay(&relay.url)?;
+        let (client, turn, call) = (self.client.clone(), self.turn, id.to_owned());
+        self.in_flight += 1;
+        self.relayed.spawn(async move {
+            let end = relay_result(&client, &relay, &result, attempts).await;
+            Relayed { turn, call, end }
+        });
+        Ok(())
     }
 
     /// The relay has taken a result, or has not.
-    pub(super) fn was_relayed(&mut self, id: &str, result: Result<(), Failure>) {
-        if matches!(self.work, Work::Idle) {
+    pub(super) fn was_relayed(&mut self, relayed: Relayed) {
+        let Relayed { turn, call, end } = relayed;
+        if turn != self.turn {
             return;
         }
-        match result {
-            Ok(()) => self.go_on(),
-            Err(failure) if failure.http_status == Some(404) => {
-                let text = format!("the service does not wait for the result of {id} any more");
+        self.in_flight = self.in_flight.saturating_sub(1);
+        match end {
+            RelayEnd::Taken => {}
+            RelayEnd::NotAwaited => {
+                let text = format!("the service does not wait for the result of {call} any more");
                 self.notify(Severity::Warning, &text);
-                self.go_on();
             }
-            Err(failure) => {
-                let why =
-                    format!("the result of {id} did not reach the service: {}", failure.message);
-                self.fail(&Failure { message: why, ..failure });
+            RelayEnd::Refused(why) => {
+                let text = format!(
+                    "the service refused the result of {call}, and its agent got an error: {why}"
+                );
+                self.notify(Severity::Warning, &text);
+            }
+            RelayEnd::Failed(failure) => {
+                let message =
+                    format!("the result of {call} did not reach the service: {}", failure.message);
+                return self.fail(&Failure { message, ..failure });
             }
         }
+        self.go_on();
     }
 }
 
-/// Sends a result to the relay. A relay that has it already does not wait for it any more.
+/// What became of a result that was sent to the relay.
+pub(super) struct Relayed {
+    /// The number of the turn.
+    turn: u64,
+    /// The emitted id of the call.
+    call: String,
+    end: RelayEnd,
+}
+
+enum RelayEnd {
+    /// The relay has taken it.
+    Taken,
+    /// The agent does not wait for it any more, or has another one.
+    NotAwaited,
+    /// The relay has refused it, and has taken an error in its place.
+    Refused(String),
+    /// Nothing has reached the relay.
+    Failed(Failure),
+}
+
+/// Gives a result to the relay. One that the relay cannot take is replaced by an error, so that the agent does not
+/// wait for ever.
+async fn relay_result(
+    client: &Client,
+    relay: &RelayAccess,
+    result: &GivenResult,
+    attempts: u32,
+) -> RelayEnd {
+    match respond(client, &relay.url, &result.to_relay(relay), attempts).await {
+        Ok(()) => RelayEnd::Taken,
+        Err(failure) if failure.http_status == Some(404) => RelayEnd::NotAwaited,
+        Err(failure) if matches!(failure.http_status, Some(400 | 413 | 422)) => {
+            let why = failure.message.clone();
+            let outcome = CallOutcome::Failed(format!("the result was refused: {why}"));
+            let error = GivenResult { outcome, ..result.clone() };
+            match respond(client, &relay.url, &error.to_relay(relay), attempts).await {
+                // A relay that refuses a response of the wrong type has released the agent itself.
+                Ok(()) => RelayEnd::Refused(why),
+                Err(again) if again.http_status == Some(404) => RelayEnd::Refused(why),
+                Err(_) => RelayEnd::Failed(failure),
+            }
+        }
+        Err(failure) => RelayEnd::Failed(failure),
+    }
+}
+
+/// Sends a response to the relay. A relay that has it already does not wait for it any more.
 async fn respond(client: &Client, url: &str, body: &str, attempts: u32) -> Result<(), Failure> {
     let mut attempt = 1;
     loop {
-        let failure = match response(client.send_to(url, Vec::new(), body.to_owned())).await {
-            Ok(()) => return Ok(()),
-            Err(failure) => failure,
+        let exchange = client.send_to(url, Vec::new(), body.to_owned());
+        let answered = tokio::time::timeout(PATIENCE, response(exchange)).await;
+        let failure = match answered {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(failure)) => failure,
+            Err(_) => Failure::new(ErrorClass::TimedOut, "its relay did not answer in time"),
         };
         match failure.http_status {
             Some(404) if attempt > 1 => return Ok(()),
-            None if attempt < attempts => {}
+            None | Some(429 | 502 | 503 | 504) if attempt < attempts => {}
             _ => return Err(failure),
         }
         tokio::time::sleep(FIRST_DELAY * (1 << (attempt - 1).min(8))).await;

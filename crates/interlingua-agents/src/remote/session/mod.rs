@@ -21,7 +21,6 @@ use tokio::task::JoinSet;
 
 use super::contract::GivenResult;
 use super::{Access, Contract, RemoteSettings};
-use crate::api::failure::Failure;
 use crate::api::http::{Client, Received, without_secrets};
 use crate::error::Error;
 use crate::record::Recorder;
@@ -31,7 +30,7 @@ use crate::session::{
     PendingRequests, PromptQueue, Sent, Session, Stop, fresh_seed, no_user, now_ms, stopped_again,
     until,
 };
-use calls::OpenCall;
+use calls::{OpenCall, Relayed};
 use runs::Work;
 use seen::Outlets;
 
@@ -54,8 +53,12 @@ pub(super) struct Live {
     message: String,
     /// The results that the next run sends.
     results: Vec<GivenResult>,
-    /// The results on their way to the relay, by the emitted id of their call.
-    relayed: JoinSet<(String, Result<(), Failure>)>,
+    /// The results on their way to the relay, also those of earlier turns.
+    relayed: JoinSet<Relayed>,
+    /// The number of the results of this turn that are on their way.
+    in_flight: usize,
+    /// The number of turns that have ended.
+    turn: u64,
     finishing: bool,
     stop: Option<Stop>,
     input_requests: Option<mpsc::UnboundedSender<InputRequest>>,
@@ -83,7 +86,7 @@ enum Wake {
     Command(Option<Sent>),
     Consumer(ConsumerChange),
     Received(Received),
-    Relayed(String, Result<(), Failure>),
+    Relayed(Relayed),
     WorkDue,
     NoUser,
     Due(Due),
@@ -134,6 +137,8 @@ impl Live {
             work: Work::Idle,
             results: Vec::new(),
             relayed: JoinSet::new(),
+            in_flight: 0,
+            turn: 0,
             finishing: false,
             stop: None,
             input_requests,
@@ -210,7 +215,7 @@ impl Live {
             change = outbox.changed() => Wake::Consumer(change),
             received = runs::next(work), if room => Wake::Received(received),
             Some(relayed) = relayed.join_next() => match relayed {
-                Ok((call, result)) => Wake::Relayed(call, result),
+                Ok(relayed) => Wake::Relayed(relayed),
                 // A task that was aborted has nothing to report.
                 Err(_) => Wake::WorkDue,
             },
@@ -229,7 +234,7 @@ impl Live {
             Wake::Consumer(ConsumerChange::Closed) => self.stop(Stop::ConsumerGone),
             Wake::Consumer(ConsumerChange::Ready) => {}
             Wake::Received(received) => self.received(received),
-            Wake::Relayed(call, result) => self.was_relayed(&call, result),
+            Wake::Relayed(relayed) => self.was_relayed(relayed),
             Wake::WorkDue => self.send_again(),
             Wake::NoUser => {
                 self.input_requests = None;

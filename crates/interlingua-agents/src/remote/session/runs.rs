@@ -2,15 +2,15 @@
 
 use std::time::Instant;
 
-use interlingua::event::{ErrorClass, Outcome};
+use interlingua::event::{ErrorClass, Outcome, Severity};
 use interlingua::{Stopped, StreamEnd, dialect};
 
-use super::{Live, StreamState};
+use super::{GivenResult, Live, StreamState};
 use crate::api::failure::Failure;
 use crate::api::http::{Exchange, Received};
 use crate::redaction::HeldBack;
 use crate::remote::{Contract, contract};
-use crate::session::now_ms;
+use crate::session::{CallOutcome, now_ms};
 
 /// What the session is doing.
 pub(super) enum Work {
@@ -28,6 +28,8 @@ pub(super) enum Work {
 #[derive(Clone)]
 pub(super) struct Request {
     body: String,
+    /// The results that the body contains.
+    results: Vec<GivenResult>,
     /// A service that knows idempotency keys handles a request once that is sent again.
     key: String,
 }
@@ -41,6 +43,14 @@ pub(super) struct Run {
     held_back: HeldBack,
     /// The response has begun.
     has_begun: bool,
+}
+
+impl Request {
+    /// Whether the service refuses a result in it that is no error.
+    fn is_refused(&self, failure: &Failure) -> bool {
+        let has_output = |it: &GivenResult| matches!(it.outcome, CallOutcome::Output(_));
+        matches!(failure.http_status, Some(400 | 413 | 422)) && self.results.iter().any(has_output)
+    }
 }
 
 impl Work {
@@ -71,7 +81,7 @@ impl Live {
         let results = std::mem::take(&mut self.results);
         let (session, sandbox) = (self.access.session.as_deref(), self.access.sandbox.as_deref());
         let body = contract::run(&self.settings, session, sandbox, &self.message, &results);
-        self.send(Request { body, key: crate::api::new_id() }, 1);
+        self.send(Request { body, results, key: crate::api::new_id() }, 1);
     }
 
     fn send(&mut self, request: Request, attempt: u32) {
@@ -151,6 +161,9 @@ impl Live {
             self.push(&rest);
         }
         match failure {
+            Some(failure) if !run.has_begun && run.request.is_refused(&failure) => {
+                self.send_without_results(run.request, &failure);
+            }
             Some(failure) if !run.has_begun => self.retry(&run, failure),
             Some(failure) if !self.is_paused() => self.fail(&failure),
             _ if self.is_paused() => {
@@ -172,10 +185,21 @@ impl Live {
 
     /// Goes on with the turn, once all calls of the client are answered.
     pub(super) fn go_on(&mut self) {
-        let answered = self.open.is_empty() && self.relayed.is_empty();
+        let answered = self.open.is_empty() && self.in_flight == 0;
         if answered && matches!(self.work, Work::Paused) {
             self.send_run();
         }
+    }
+
+    /// Sends errors in place of results that the service cannot take, so that its agent does not wait for ever.
+    fn send_without_results(&mut self, request: Request, failure: &Failure) {
+        let why = self.without_key(failure.clone()).message;
+        let text = format!("the service refused a result, so its agent gets an error: {why}");
+        self.notify(Severity::Warning, &text);
+        let outcome = CallOutcome::Failed(format!("the result was refused: {why}"));
+        let failed = |result| GivenResult { outcome: outcome.clone(), ..result };
+        self.results = request.results.into_iter().map(failed).collect();
+        self.send_run();
     }
 
     /// A request that the service has not begun to handle is sent again. Of any other one it is not known

@@ -229,3 +229,73 @@ async fn a_late_result_is_given_before_the_turn_goes_on() {
         }
     }
 }
+
+/// What the relay says of an interrupted turn ended the next one.
+#[tokio::test]
+async fn a_failed_release_does_not_concern_the_next_turn() {
+    let first = vec![Step::Relay, init("s1"), asks("r1"), gate("never")];
+    let service = service(vec![first, vec![init("s1"), gate("go"), said("Next.")]]);
+    service.refuse_at_relay(&[401]);
+    let (session, mut asked) = open(settings(&service, Contract::Relay)).await;
+    session.handle.prompt("one").await.unwrap();
+    next_call(&mut asked).await;
+    session.handle.interrupt().await.unwrap();
+    session.handle.prompt("two").await.unwrap();
+    service.until_refused(1);
+    service.open("go");
+    session.handle.finish().await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!((ended.code(), text(&events)), (0, "Next.".to_owned()), "{events:?}");
+}
+
+/// It is too large, or has another form than the relay expects.
+#[tokio::test]
+async fn a_result_that_the_service_cannot_take_becomes_an_error() {
+    let run = vec![Step::Relay, init("s1"), asks("r1"), waits_for("r1"), said("Sorry.")];
+    let service_1 = service(vec![run]);
+    service_1.refuse_at_relay(&[413]);
+    let (session, mut asked) = open(settings(&service_1, Contract::Relay)).await;
+    session.handle.prompt("one").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let call = next_call(&mut asked).await;
+    session.handle.answer(call.id(), json!({"fields": [1]})).await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!((ended.code(), text(&events)), (0, "Sorry.".to_owned()), "{events:?}");
+    assert_eq!(service_1.relayed()[0]["response"]["type"], "error_response");
+
+    let refused = Run::Refuse { status: 413, headers: Vec::new(), body: "too large".to_owned() };
+    let first = Run::Stream(vec![init("s1"), asks("r1")]);
+    let last = Run::Stream(vec![said("Sorry.")]);
+    let service_3 = FakeService::start(vec![first, refused, last]).unwrap();
+    let (session, mut asked) = open(settings(&service_3, Contract::Results)).await;
+    session.handle.prompt("one").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let call = next_call(&mut asked).await;
+    session.handle.answer(call.id(), json!({"fields": [1]})).await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!((ended.code(), text(&events)), (0, "Sorry.".to_owned()), "{events:?}");
+    let last = &service_3.runs()[2].body["tool_results"][0];
+    assert_eq!((&last["toolCallId"], &last["state"]), (&json!("r1"), &json!("output-error")));
+}
+
+/// A relay that may not be used was a reason to fail, and each failure a turn of its own.
+#[tokio::test]
+async fn a_turn_ends_once_if_no_relay_can_be_used() {
+    let run = || vec![init("s1"), asks("r1"), asks("r2"), gate("never")];
+    let service = service(vec![run(), run()]);
+    let (session, mut asked) = open(settings(&service, Contract::Relay)).await;
+    session.handle.prompt("one").await.unwrap();
+    next_call(&mut asked).await;
+    session.handle.interrupt().await.unwrap();
+    session.handle.prompt("two").await.unwrap();
+    let mut call = next_call(&mut asked).await;
+    while !call.is_pending() {
+        call = next_call(&mut asked).await;
+    }
+    session.handle.answer(call.id(), json!({"fields": [1]})).await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (_, events) = session.end().await;
+    let outcomes: Vec<_> =
+        of(&events, &["turn_ended"]).iter().map(|it| it["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["cancelled", "failed"], "{events:?}");
+}
