@@ -10,7 +10,8 @@
 use super::Grammar;
 use super::stream::Emit;
 use crate::event::{
-    Data, Event, Executor, Outcome, Reason, Suspended, ToolInput, ToolKind, ToolStarted, TurnEnded,
+    Data, Event, Executor, Outcome, Reason, Suspended, ToolEnded, ToolInput, ToolKind, ToolStarted,
+    ToolStatus, TurnEnded,
 };
 use crate::json::{Json, Text};
 use crate::reader::{ClientCall, ClientTools};
@@ -81,6 +82,15 @@ impl Grammar {
         self.client_calls.answered_in_stream
             && ended.outcome == Outcome::WaitingForClient
             && !self.calls.open_of_client().is_empty()
+    }
+
+    /// Whether a decoder takes a call of the client for abandoned, because its stream does not have the answer.
+    /// The caller knows whether it waits. If it does not, the end of the turn closes the call.
+    pub(super) fn is_left_to_caller(&self, ended: &ToolEnded<'_>) -> bool {
+        self.client_calls.answered_in_stream
+            && !self.stream.from_caller
+            && ended.status == ToolStatus::Abandoned
+            && self.calls.open_of_client().iter().any(|call| ended.call == **call)
     }
 
     /// Suspends the turn. The agent does nothing else meanwhile, so that its own calls end, as they do at

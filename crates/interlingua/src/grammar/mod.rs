@@ -268,6 +268,11 @@ impl Grammar {
     }
 
     fn push_other(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
+        if let Data::ToolEnded(ended) = &event.data
+            && self.is_left_to_caller(ended)
+        {
+            return self.stream.count_merged();
+        }
         let stream = &mut self.stream;
         match event.data {
             Data::SessionStarted(_) | Data::SessionUpdated(_) => {

@@ -136,3 +136,23 @@ fn a_call_of_the_agent_does_not_keep_the_turn_from_being_suspended() {
         (1, vec![json!("abandoned")], vec![json!("completed")])
     );
 }
+
+/// The agent makes a call of its own beside one of the client, and the stream ends while the client's waits.
+#[test]
+fn a_call_that_waits_is_not_abandoned_by_what_follows_it() {
+    let mut played = Played::new();
+    let call =
+        json!({"type": "tool_use", "tool_name": "read_file", "tool_id": "t1", "parameters": {}});
+    let result = json!({"type": "tool_result", "tool_id": "t1", "status": "success", "output": ""});
+    played.print(&[asked(), call, result]);
+    played.reconnect();
+    played.answer("r1");
+    played.print(&[said("Done.")]);
+    let events = played.finish();
+    let of_client =
+        |(kind, event): &&(String, Value)| kind == "tool_ended" && event["call"] == "r1";
+    let statuses: Vec<_> =
+        events.iter().filter(of_client).map(|it| it.1["status"].clone()).collect();
+    assert_eq!(statuses, ["completed"], "{events:?}");
+    assert!(!events.iter().any(|(_, event)| event["name"] == "late_answer"), "{events:?}");
+}
