@@ -38,6 +38,8 @@ pub enum Run {
 pub enum Step {
     /// A record.
     Record(Value),
+    /// A text in one piece, of several records or of a part of one.
+    Text(String),
     /// The record of the relay, which has the address of this service.
     Relay,
     /// Waits until the relay has taken a response to the request with this id.
@@ -243,6 +245,7 @@ fn run(shared: &Shared, connection: &mut Connection, incoming: Incoming) -> io::
     for step in steps {
         let goes_on = match step {
             Step::Record(record) => connection.send_chunk(&format!("{record}\n")).is_ok(),
+            Step::Text(text) => connection.send_chunk(&text).is_ok(),
             Step::Relay => connection.send_chunk(&format!("{}\n", announced(shared))).is_ok(),
             Step::AwaitResponse(request) => shared.wait_with(connection, |state| {
                 state

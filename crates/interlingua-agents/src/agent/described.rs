@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::program::Program;
 use crate::error::Error;
-use crate::remote::RemoteService;
+use crate::remote::{RemoteService, description};
 
 /// What a file describes.
 #[derive(Debug, Clone)]
@@ -22,8 +22,10 @@ impl Described {
         let bad =
             |problem: String| Error::InvalidFile { path: path.display().to_string(), problem };
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-        let has_url = toml::from_str::<toml::Table>(&text).is_ok_and(|it| it.contains_key("url"));
-        if has_url {
+        // A line that is not TOML may be the header of a service, so it is not quoted.
+        let table = toml::from_str::<toml::Table>(&text)
+            .map_err(|error| bad(description::problem(&text, &error)))?;
+        if table.contains_key("url") {
             let service = RemoteService::parse(&text).map_err(bad)?;
             return Ok(Self::Service(Box::new(service)));
         }
@@ -53,6 +55,8 @@ mod tests {
         let problem = read("url = 'http://h'\ncommand = 'x'").unwrap_err().to_string();
         assert!(problem.contains("a.toml") && problem.contains("command"), "{problem}");
         assert!(read("= 'x'").unwrap_err().to_string().contains("line 1"));
+        let problem = read("url = 'http://h'\n[headers]\nx-key = secret").unwrap_err().to_string();
+        assert!(problem.contains("line 3") && !problem.contains("secret"), "{problem}");
         assert!(Described::is_path("./x.toml") && !Described::is_path("codex"));
     }
 }

@@ -42,7 +42,7 @@ pub struct RemoteService {
     #[serde(default)]
     relay_hosts: Vec<String>,
     ca_file: Option<PathBuf>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "texts")]
     headers: BTreeMap<String, String>,
 }
 
@@ -57,6 +57,23 @@ impl std::fmt::Debug for RemoteService {
 /// What to do about a description that cannot be read.
 const ADVICE: &str = "Correct the file: it has the keys url, contract, token-variable, agent, snapshot, relay-hosts, ca-file and headers.";
 
+/// What is wrong in a file, and where, without the line itself.
+pub(crate) fn problem(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    format!("line {line}: {}", error.message())
+}
+
+/// Reads headers. The error of another type would quote the value.
+fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let values = BTreeMap::<String, toml::Value>::deserialize(from)?;
+    let text = |(name, value)| match value {
+        toml::Value::String(value) => Ok((name, value)),
+        _ => Err(D::Error::custom(format!("the header `{name}` is no text: put it in quotes"))),
+    };
+    values.into_iter().map(text).collect()
+}
+
 /// Checks the version while it is read, so that an error has its line.
 fn version<'de, D: Deserializer<'de>>(from: D) -> Result<Contract, D::Error> {
     match i64::deserialize(from)? {
@@ -67,9 +84,9 @@ fn version<'de, D: Deserializer<'de>>(from: D) -> Result<Contract, D::Error> {
 }
 
 impl RemoteService {
-    /// Reads the description of a service.
+    /// Reads the description of a service. An error does not quote the line, which may have a secret header.
     pub fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| format!("{error}{ADVICE}"))
+        toml::from_str(text).map_err(|error| format!("{}. {ADVICE}", problem(text, &error)))
     }
 
     /// The settings of a session with the service.
@@ -155,6 +172,8 @@ mod tests {
         let wrong = |text| RemoteService::parse(text).unwrap_err();
         assert!(wrong("url = 'x'\ncontract = 2").contains("write 1 or 3"));
         assert!(wrong("url = 'x'\nkey = 'y'").contains("token-variable"));
+        let header = wrong("url = 'x'\n[headers]\nx-key = 1234567890123");
+        assert!(header.contains("`x-key`") && !header.contains("123456"), "{header}");
     }
 
     #[test]

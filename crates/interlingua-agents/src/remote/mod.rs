@@ -10,7 +10,7 @@
 
 mod access;
 mod contract;
-mod description;
+pub(crate) mod description;
 mod session;
 
 use std::sync::Arc;

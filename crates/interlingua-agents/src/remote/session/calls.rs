@@ -10,6 +10,7 @@ use super::seen::MadeCall;
 use super::{GivenResult, Live};
 use crate::api::failure::Failure;
 use crate::api::http::{Client, Exchange, Received};
+use crate::client_tool::MOST_OPEN;
 use crate::permission::Decision;
 use crate::remote::{Contract, RelayAccess, contract};
 use crate::session::{CallOutcome, ClientCall, LateResult, Refused, Wanted};
@@ -44,10 +45,17 @@ impl Live {
             let call = ClientCall { id: id.clone(), tool, input };
             let wanted = self.pending.add(Wanted::Call(call), self.outlets.last);
             let user = self.input_requests.as_ref().filter(|_| is_offered);
-            if user.is_some_and(|user| user.send(wanted).is_ok()) {
+            if self.open.len() > MOST_OPEN {
+                let why = format!("{MOST_OPEN} calls wait for the user already: wait for them");
+                self.client_ends(&id, &CallOutcome::Failed(why));
+            } else if user.is_some_and(|user| user.send(wanted).is_ok()) {
                 self.clock.called_client(id, None, Instant::now());
             } else {
                 self.client_ends(&id, &CallOutcome::Failed(ClientCall::NO_CLIENT.to_owned()));
+            }
+            if matches!(self.work, Work::Idle) {
+                // The turn has failed, and with it all of its calls.
+                return;
             }
         }
     }
@@ -130,6 +138,8 @@ impl Live {
             self.clock.resolved(&call.id, Instant::now());
         }
         self.pending.clear();
+        self.outlets.seen.calls.clear();
+        self.outlets.seen.ended.clear();
         self.turn += 1;
         self.in_flight = 0;
     }

@@ -59,6 +59,8 @@ pub(super) struct Live {
     in_flight: usize,
     /// The number of turns that have ended.
     turn: u64,
+    /// How many runs of the turn in a row have ended before the agent used the results that it had.
+    unused: u32,
     finishing: bool,
     stop: Option<Stop>,
     input_requests: Option<mpsc::UnboundedSender<InputRequest>>,
@@ -139,6 +141,7 @@ impl Live {
             relayed: JoinSet::new(),
             in_flight: 0,
             turn: 0,
+            unused: 0,
             finishing: false,
             stop: None,
             input_requests,
@@ -190,11 +193,12 @@ impl Live {
         self.reader.answer_with_next_turn(events);
         self.reader.expect_turn(true);
         self.clock.turn_started(Instant::now());
+        self.unused = 0;
         if resumes {
             return self.resume(&prompt.results);
         }
         self.message = prompt.written().into_owned();
-        self.send_run();
+        self.send_run(true);
     }
 
     fn has_ended(&self) -> bool {
@@ -205,7 +209,8 @@ impl Live {
     /// Waits for the next event.
     async fn wait(&mut self) -> Wake {
         let room = self.outbox.has_room();
-        let may_be_silent = !matches!(self.work, Work::Running(_)) || !room;
+        let is_working = matches!(self.work, Work::Running(_)) && !self.outlets.seen.tool_runs();
+        let may_be_silent = !is_working || !room;
         let due = self.clock.next(may_be_silent);
         let Self { work, outbox, commands, has_caller, input_requests, relayed, .. } = self;
         let work_due = work.due();

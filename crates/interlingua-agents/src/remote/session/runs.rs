@@ -9,8 +9,12 @@ use super::{GivenResult, Live, StreamState};
 use crate::api::failure::Failure;
 use crate::api::http::{Exchange, Received};
 use crate::redaction::HeldBack;
-use crate::remote::{Contract, contract};
+use crate::remote::{Access, Contract, contract};
 use crate::session::{CallOutcome, now_ms};
+
+/// How many runs in a row may end before the agent has used the results that it had. An answer may be faster than
+/// the end of the response that it answers, so that one or two mean nothing.
+const MOST_UNUSED: u32 = 8;
 
 /// What the session is doing.
 pub(super) enum Work {
@@ -30,6 +34,8 @@ pub(super) struct Request {
     body: String,
     /// The results that the body contains.
     results: Vec<GivenResult>,
+    /// It is the first one of its turn.
+    begins_turn: bool,
     /// A service that knows idempotency keys handles a request once that is sent again.
     key: String,
 }
@@ -43,6 +49,8 @@ pub(super) struct Run {
     held_back: HeldBack,
     /// The response has begun.
     has_begun: bool,
+    /// The last line that was received is complete.
+    line_ended: bool,
 }
 
 impl Request {
@@ -73,7 +81,7 @@ pub(super) async fn next(work: &mut Work) -> Received {
 
 impl Live {
     /// Sends a run with the message of the turn, and with the results that wait for it.
-    pub(super) fn send_run(&mut self) {
+    pub(super) fn send_run(&mut self, begins_turn: bool) {
         if let Some(why) = self.client.missing_key() {
             let failure = Failure::new(ErrorClass::Authentication, why);
             return self.fail(&failure);
@@ -81,7 +89,7 @@ impl Live {
         let results = std::mem::take(&mut self.results);
         let (session, sandbox) = (self.access.session.as_deref(), self.access.sandbox.as_deref());
         let body = contract::run(&self.settings, session, sandbox, &self.message, &results);
-        self.send(Request { body, results, key: crate::api::new_id() }, 1);
+        self.send(Request { body, results, begins_turn, key: crate::api::new_id() }, 1);
     }
 
     fn send(&mut self, request: Request, attempt: u32) {
@@ -92,9 +100,9 @@ impl Live {
         }
         let exchange = self.client.send(contract::RUN, headers, request.body.clone());
         self.clock.output_seen(Instant::now());
-        self.outlets.seen.pauses = false;
+        (self.outlets.seen.pauses, self.outlets.seen.works) = (false, false);
         let held_back = HeldBack::default();
-        let run = Run { exchange, request, attempt, held_back, has_begun: false };
+        let run = Run { exchange, request, attempt, held_back, has_begun: false, line_ended: true };
         self.work = Work::Running(Box::new(run));
     }
 
@@ -129,7 +137,7 @@ impl Live {
 
     fn read(&mut self, bytes: &[u8]) {
         let Work::Running(run) = &mut self.work else { return };
-        run.has_begun = true;
+        (run.has_begun, run.line_ended) = (true, bytes.ends_with(b"\n"));
         let bytes = self.redactor.redact_chunk(bytes, &mut run.held_back);
         self.clock.output_seen(Instant::now());
         self.push(&bytes);
@@ -160,12 +168,21 @@ impl Live {
         if !rest.is_empty() {
             self.push(&rest);
         }
+        if failure.is_none() && !run.line_ended {
+            // The last record may be a call, which decides how the turn goes on.
+            self.push(b"\n");
+        }
         match failure {
             Some(failure) if !run.has_begun && run.request.is_refused(&failure) => {
                 self.send_without_results(run.request, &failure);
             }
+            Some(failure) if !run.has_begun && self.is_forgotten(&run, &failure) => self.begin_again(),
             Some(failure) if !run.has_begun => self.retry(&run, failure),
             Some(failure) if !self.is_paused() => self.fail(&failure),
+            _ if self.is_paused() && self.is_stuck() => self.fail(&Failure::new(
+                ErrorClass::Process,
+                "the service ended one run after another before its agent used the results that it had",
+            )),
             _ if self.is_paused() => {
                 // The turn goes on in the next run.
                 let (end, now) = (StreamEnd::TurnGoesOn, Some(now_ms()));
@@ -183,11 +200,36 @@ impl Live {
         !self.open.is_empty() || !self.results.is_empty() || self.outlets.seen.pauses
     }
 
+    /// Whether the agent does nothing but call the client and end, so that no further run would help. A run that
+    /// ends while its calls wait, as the contract has it, is not counted.
+    fn is_stuck(&mut self) -> bool {
+        let waits = !self.open.is_empty() || !self.results.is_empty();
+        self.unused = if self.outlets.seen.works || waits { 0 } else { self.unused + 1 };
+        self.unused > MOST_UNUSED
+    }
+
+    /// Whether the service does not know the session that a prompt was to continue. A turn that has begun cannot
+    /// go on in another session.
+    fn is_forgotten(&self, run: &Run, failure: &Failure) -> bool {
+        failure.http_status == Some(404)
+            && run.request.begins_turn
+            && self.settings.contract == Contract::Relay
+            && self.access.session.is_some()
+    }
+
+    /// Begins a new session at the service, which has forgotten the one before.
+    fn begin_again(&mut self) {
+        self.access = Access { sandbox: self.access.sandbox.take(), ..Access::default() };
+        let text = "the service does not know the session any more, so a new one begins there, without what was said before";
+        self.notify(Severity::Warning, text);
+        self.send_run(true);
+    }
+
     /// Goes on with the turn, once all calls of the client are answered.
     pub(super) fn go_on(&mut self) {
         let answered = self.open.is_empty() && self.in_flight == 0;
         if answered && matches!(self.work, Work::Paused) {
-            self.send_run();
+            self.send_run(false);
         }
     }
 
@@ -199,7 +241,7 @@ impl Live {
         let outcome = CallOutcome::Failed(format!("the result was refused: {why}"));
         let failed = |result| GivenResult { outcome: outcome.clone(), ..result };
         self.results = request.results.into_iter().map(failed).collect();
-        self.send_run();
+        self.send_run(false);
     }
 
     /// A request that the service has not begun to handle is sent again. Of any other one it is not known

@@ -1,8 +1,10 @@
 //! What the session has to know of the entries of a run, on their way to the consumer.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 
 use interlingua::event::{Data, Executor, Outcome};
+use interlingua::json::Text;
 use interlingua::{Batch, EntryRef, Flow, Sink};
 
 use crate::remote::RelayAccess;
@@ -21,8 +23,10 @@ pub(super) struct Outlets {
 pub(super) struct Seen {
     /// The calls that the service makes, and that the session has not taken yet.
     pub(super) calls: Vec<MadeCall>,
-    /// The calls that the service has ended.
+    /// The calls that the session has taken, and that the service has ended.
     pub(super) ended: Vec<String>,
+    /// The calls that the agent runs itself.
+    running: HashSet<String>,
     /// The relay of the run.
     pub(super) relay: Option<RelayAccess>,
     pub(super) session: Option<String>,
@@ -33,6 +37,8 @@ pub(super) struct Seen {
     pub(super) outcome: Option<Outcome>,
     /// Nothing of the agent has followed its last call of the client.
     pub(super) pauses: bool,
+    /// The agent has done something in this run besides calling the client.
+    pub(super) works: bool,
 }
 
 /// A call of a tool of the client.
@@ -63,8 +69,7 @@ impl Seen {
                 self.session = started.id.as_ref().map(ToString::to_string).or(self.session.take());
             }
             Data::SessionUpdated(updated) => {
-                let known = |new: &Option<interlingua::json::Text<'_>>,
-                             old: &mut Option<String>| {
+                let known = |new: &Option<Text<'_>>, old: &mut Option<String>| {
                     new.as_ref().map(ToString::to_string).or(old.take())
                 };
                 self.session = known(&updated.id, &mut self.session);
@@ -82,23 +87,47 @@ impl Seen {
                     input: started.input.as_ref().map_or("{}".to_owned(), |it| it.get().to_owned()),
                 });
             }
-            Data::ToolEnded(ended) if ended.executor == Executor::Client => {
-                self.ended.push(ended.call.to_string());
-            }
+            Data::ToolEnded(ended) if ended.executor == Executor::Client => self.end(&ended.call),
             Data::TurnStarted(_) => self.in_turn = true,
             Data::TurnEnded(ended) => {
                 (self.in_turn, self.pauses) = (false, false);
+                self.running.clear();
                 self.outcome = Some(ended.outcome.clone());
+            }
+            Data::ToolStarted(started) => {
+                self.running.insert(started.call.to_string());
+                self.go_on();
+            }
+            Data::ToolEnded(ended) => {
+                self.running.remove(&*ended.call.to_plain());
+                self.go_on();
             }
             Data::BlockStarted(_)
             | Data::BlockDelta(_)
             | Data::Block(_)
             | Data::MessageStarted(_)
-            | Data::ToolStarted(_)
-            | Data::ToolEnded(_)
             | Data::Artifact(_)
-            | Data::Error(_) => self.pauses = false,
+            | Data::Error(_) => self.go_on(),
             _ => {}
+        }
+    }
+
+    /// Whether the agent runs a tool, which may take long without any output.
+    pub(super) fn tool_runs(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    fn go_on(&mut self) {
+        (self.works, self.pauses) = (true, false);
+    }
+
+    /// The service has ended a call of the client. One that it ends in the same bytes is never taken.
+    fn end(&mut self, call: &Text<'_>) {
+        let call = call.to_string();
+        let made = self.calls.len();
+        self.calls.retain(|it| it.id != call);
+        if self.calls.len() == made {
+            self.ended.push(call);
         }
     }
 }

@@ -231,7 +231,7 @@ async fn a_late_result_is_given_before_the_turn_goes_on() {
 }
 
 /// What the relay says of an interrupted turn ended the next one.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failed_release_does_not_concern_the_next_turn() {
     let first = vec![Step::Relay, init("s1"), asks("r1"), gate("never")];
     let service = service(vec![first, vec![init("s1"), gate("go"), said("Next.")]]);

@@ -1,6 +1,7 @@
 //! Remote agents: a scripted service streams runs, and takes the results of the client's tools.
 
 mod calls;
+mod endings;
 mod failures;
 mod turns;
 
@@ -60,7 +61,16 @@ fn said(text: &str) -> Step {
 }
 
 fn asks(request: &str) -> Step {
-    record(json!({"type": "snapshot_request", "requestId": request, "instruction": "all"}))
+    record(asked(request))
+}
+
+/// Records that arrive together.
+fn together(records: &[Value]) -> Step {
+    Step::Text(records.iter().map(|record| format!("{record}\n")).collect())
+}
+
+fn asked(request: &str) -> Value {
+    json!({"type": "snapshot_request", "requestId": request, "instruction": "all"})
 }
 
 fn gate(name: &str) -> Step {

@@ -89,7 +89,7 @@ async fn a_session_is_continued_with_its_id() {
 }
 
 /// The service is not told, because its contract has no word for it.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_the_turn_and_says_that_the_service_may_go_on() {
     let service =
         service(vec![vec![init("s1"), said("Begun."), gate("never")], vec![said("Next.")]]);
