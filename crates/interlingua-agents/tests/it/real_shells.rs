@@ -225,6 +225,7 @@ fn fragments() -> impl Strategy<Value = String> {
         ">&",
         "2>&1",
         "&>",
+        "&>/dev/null ",
         ">/dev/null",
         ">x",
         "<>",
@@ -467,6 +468,25 @@ fn programs_that_are_not_denied_do_not_run_what_is() {
 #[test]
 fn scripts_of_bash_that_are_not_denied_do_not_run_what_is() {
     allowed_lines_do_nothing_else(Allowed::AllButBad, 400, in_bash(programs()));
+}
+
+/// Lines that were allowed and ran something else, in one shell or in both.
+#[test]
+fn lines_that_have_deceived_the_parser_are_not_allowed() {
+    let stage = Stage::new();
+    for line in [
+        "((true;) ); good -- <<good; bad x\ngood",
+        "((good -- <<good; bad\ngood\n) )",
+        "$((1)); ((true;) )\ngood <<good; bad x\ngood",
+        "good &>/dev/null bad",
+        "good a &>>/dev/null 2>&1 bad",
+        "&>/dev/null bad good",
+        "sh -c 'good &>/dev/null bad'",
+    ] {
+        assert!(!stage.allows(Allowed::OnlyGood, line), "{line:?}");
+        assert!(!stage.allows(Allowed::AllButBad, line), "{line:?}");
+    }
+    assert!(stage.allows(Allowed::AllButBad, "good a &>/dev/null; good &> /dev/null 2>&1"));
 }
 
 #[test]

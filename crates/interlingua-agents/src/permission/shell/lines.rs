@@ -32,7 +32,7 @@ pub(super) fn unparsable(line: &str) -> Option<&'static str> {
         return Some("it has a here-document with an unusual delimiter");
     }
     if mixes_documents_and_expansions(&joined) {
-        return Some("it has a here-document and expansions");
+        return Some("it has a here-document and expansions or an arithmetic command");
     }
     if has_oversized_descriptor(&joined) {
         return Some("it redirects a descriptor that does not exist");
@@ -86,8 +86,9 @@ fn has_plain_delimiters(line: &str) -> bool {
     true
 }
 
-/// Whether there is an expansion before a here-document, or on the same line: for an unfinished one,
-/// as in `a <<E $(b #`, the parser panics. The text of a document may contain anything.
+/// Whether there is an expansion or an arithmetic command before a here-document, or on the same line. For an unfinished
+/// expansion, as in `a <<E $(b #`, the parser panics; behind `((`, it takes a document for an operator, and the
+/// command that follows for its end. The text of a document may contain anything.
 fn mixes_documents_and_expansions(line: &str) -> bool {
     let is_document = |at: &usize| !line.get(..*at).is_some_and(|before| before.ends_with('<'));
     let starts = line.match_indices("<<").map(|(at, _)| at).filter(is_document);
@@ -95,7 +96,7 @@ fn mixes_documents_and_expansions(line: &str) -> bool {
     let Some(last) = documents.last() else { return false };
     let end = line.get(last..).and_then(|rest| rest.find('\n')).map_or(line.len(), |at| last + at);
     let command = line.get(..end).unwrap_or(line);
-    ["$(", "${", "$[", "`", "<(", ">("].iter().any(|opener| command.contains(opener))
+    ["$(", "${", "$[", "`", "<(", ">(", "(("].iter().any(|opener| command.contains(opener))
 }
 
 fn starts_with_plain_delimiter(text: &str) -> bool {

@@ -155,7 +155,16 @@ impl Walker {
         }
         let ast::SimpleCommand { prefix, word_or_name, suffix } = simple;
         let mut command = SimpleCommand::default();
-        for item in prefix.iter().flat_map(|ast::CommandPrefix(items)| items) {
+        let items = prefix.iter().flat_map(|ast::CommandPrefix(items)| items);
+        if is_cut_by_other_shells(items.clone(), word_or_name.is_some())
+            || is_cut_by_other_shells(
+                suffix.iter().flat_map(|ast::CommandSuffix(items)| items),
+                false,
+            )
+        {
+            self.script.mark_unresolved(READ_DIFFERENTLY);
+        }
+        for item in items {
             self.item(item, true, &mut command);
         }
         if let Some(name) = word_or_name {
@@ -287,6 +296,11 @@ impl Walker {
         let plain = |end: &str| {
             !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
+        // A document is whole lines. What is not has another meaning than the parser found.
+        let is_whole = doc.value.is_empty() || doc.value.ends_with('\n');
+        if !is_whole {
+            self.script.mark_unresolved("it has a here-document that is not complete");
+        }
         if !plain(unquoted.unwrap_or(end)) {
             self.script.mark_unresolved("it has a here-document with an unusual delimiter");
         }
@@ -333,6 +347,22 @@ impl Walker {
         self.program(text);
         self.depth -= 1;
     }
+}
+
+/// Whether words follow `&>`. Other shells take it for the end of one command, so that these words are another one.
+fn is_cut_by_other_shells<'c>(
+    items: impl Iterator<Item = &'c ast::CommandPrefixOrSuffixItem>,
+    word_follows: bool,
+) -> bool {
+    let is_both = |item: &&ast::CommandPrefixOrSuffixItem| {
+        use ast::CommandPrefixOrSuffixItem::IoRedirect;
+        matches!(item, IoRedirect(ast::IoRedirect::OutputAndError(..)))
+    };
+    let is_redirection = |item: &&ast::CommandPrefixOrSuffixItem| {
+        matches!(item, ast::CommandPrefixOrSuffixItem::IoRedirect(_))
+    };
+    let mut rest = items.skip_while(|item| !is_both(item)).peekable();
+    rest.peek().is_some() && (word_follows || rest.any(|item| !is_redirection(&item)))
 }
 
 /// Adds a redirection, unless it is of `/dev/null`.
