@@ -71,7 +71,7 @@ fn the_hook_is_registered_with_a_limit_that_lasts_for_days() {
     let hook = &request["hooks"]["PreToolUse"][0];
     assert_eq!(
         (&request["subtype"], &hook["matcher"]),
-        (&json!("initialize"), &json!("mcp__interlingua__.*"))
+        (&json!("initialize"), &json!("^mcp__interlingua__.*"))
     );
     assert_eq!(hook["timeout"], 24 * 24 * 3600);
     steps.clear();
@@ -100,6 +100,21 @@ fn a_call_is_held_in_the_hook_until_the_client_has_answered() {
     assert_eq!(steps.iter().map(result_of).collect::<Vec<_>>(), [(json!("Blue"), json!(false))]);
     // It is answered once: another call with this id is one of its own.
     assert_eq!(prints(&mut driver, &[makes_call("d", "t1")]), [passed_on(2, "t1")]);
+}
+
+/// The names of another server and of its tools may begin as ours do. Its calls were allowed.
+#[test]
+fn the_hook_decides_nothing_about_the_tools_of_others() {
+    for name in [
+        "mcp__interlingua__x__run",
+        "mcp__interlingua__unknown",
+        "mcp__evil__mcp__interlingua__run",
+    ] {
+        let mut asked = asks_hook("h", "t1");
+        asked["request"]["input"]["tool_name"] = json!(name);
+        let steps = prints(&mut with_tools(), &[asked]);
+        assert_eq!(decided(&steps[0]), (json!("h"), Value::Null), "{name}");
+    }
 }
 
 /// A call that is refused or has failed is made, so that the model reads the words of the client.

@@ -105,14 +105,15 @@ impl ClientTools {
     /// its own.
     pub(super) fn initialization() -> Value {
         let hook = json!({
-            "matcher": format!("mcp__{SERVER_NAME}__.*"),
+            "matcher": format!("^mcp__{SERVER_NAME}__.*"),
             "hookCallbackIds": [HOOK],
             "timeout": LONGEST_WAIT.as_secs(),
         });
         json!({"subtype": "initialize", "hooks": {"PreToolUse": [hook]}})
     }
 
-    /// The call that a hook is asked about. The program goes on at once with what is none of the client's.
+    /// The call that a hook is asked about. Of what is none of the client's, the hook decides nothing: another
+    /// server may have a name that begins as ours.
     pub(super) fn asked(
         &self,
         request: &str,
@@ -129,7 +130,7 @@ impl ClientTools {
         let tool = tool_name.strip_prefix(&format!("mcp__{SERVER_NAME}__"));
         let known = tool.filter(|tool| self.server.has(tool)).zip(tool_use_id);
         let Some((tool, native)) = known else {
-            steps.push(decision(request, "allow"));
+            steps.push(respond(request, &json!({})));
             return None;
         };
         let input = tool_input.map_or_else(|| "{}".to_owned(), |input| input.get().to_owned());
