@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use interlingua::event::ToolKind;
 use interlingua_agents::permission::{PermissionRequest, visible};
 use interlingua_agents::{Question as AgentQuestion, QuestionRequest};
 use serde_json::{Map, Value};
@@ -108,6 +109,10 @@ impl Question {
                     }
                 }
                 push_fields(fields, "  ", &mut lines);
+                if request.kind != ToolKind::Edit {
+                    // What looks like a text and its replacement may mean something else.
+                    lines.far.fill(false);
+                }
             }
             Some(Ok(value)) => push_text("  ", &text_of(&value), &mut lines),
             Some(Err(_)) => push_text("  ", request.input.as_deref().unwrap_or(""), &mut lines),
@@ -337,8 +342,6 @@ fn text_of(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use interlingua::event::ToolKind;
-
     use super::*;
 
     const SCREEN: (u16, u16) = (80, 24);
@@ -348,7 +351,7 @@ mod tests {
             id: "1".to_owned(),
             call: Vec::new(),
             tool: tool.to_owned(),
-            kind: ToolKind::default(),
+            kind: if tool == "Edit" { ToolKind::Edit } else { ToolKind::default() },
             input: Some(input.to_string()),
             description: None,
             folder: "/w".into(),
@@ -475,6 +478,15 @@ mod tests {
                 "  + ",
             ]
         );
+    }
+
+    /// What looks like a text and its replacement are any two arguments of another tool.
+    #[test]
+    fn nothing_is_folded_of_a_tool_that_is_no_edit() {
+        let text = "a\n".repeat(30);
+        let input = serde_json::json!({"oldText": text, "newText": text});
+        assert!(!question("mcp__x__run", &input).short().concat().contains("leaves as they are"));
+        assert!(question("Edit", &input).short().concat().contains("leaves as they are"));
     }
 
     #[test]
