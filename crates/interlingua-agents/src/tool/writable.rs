@@ -17,8 +17,41 @@ pub(super) struct Writable {
     folder: File,
     paths: Vec<(PathBuf, File)>,
     /// The programs that are started around a command, and are not in the sandbox, as far as commands
-    /// could replace them.
-    programs: Vec<(PathBuf, File)>,
+    /// could replace or overwrite them.
+    programs: Vec<(PathBuf, Version)>,
+}
+
+/// The version of a program. It keeps the file open, so that no other one can get its identity.
+#[derive(Debug)]
+struct Version {
+    _file: File,
+    identity: Identity,
+    /// The time of the last change, which no program can set, in seconds and nanoseconds.
+    changed: (i64, i64),
+    length: u64,
+}
+
+impl Version {
+    #[cfg(unix)]
+    fn of(file: File) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = file.metadata()?;
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Ok(Self { identity: Identity::of(&file)?, changed, length: metadata.len(), _file: file })
+    }
+
+    #[cfg(not(unix))]
+    fn of(_file: File) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity == other.identity
+            && self.changed == other.changed
+            && self.length == other.length
+    }
 }
 
 impl Writable {
@@ -45,8 +78,8 @@ impl Writable {
             path.is_ok_and(|path| paths.iter().any(|(folder, _)| path.starts_with(folder)))
         };
         let programs = programs.into_iter().filter(is_writable).map(|path| {
-            let file = refer(&path)?;
-            Ok((path, file))
+            let version = Version::of(refer(&path)?)?;
+            Ok((path, version))
         });
         let programs = programs.collect::<io::Result<_>>()?;
         Ok(Self { folder, paths, programs })
@@ -59,8 +92,8 @@ impl Writable {
 
     /// The limits of the next command. An error if a command has replaced a program that would start it.
     pub(super) fn limits(&self, network: bool) -> io::Result<Limits> {
-        for (path, file) in &self.programs {
-            if Identity::of(&refer(path)?)? != Identity::of(file)? {
+        for (path, version) in &self.programs {
+            if Version::of(refer(path)?)? != *version {
                 let path = path.display();
                 return Err(io::Error::other(format!(
                     "{path} was replaced since the session began; start a new session"

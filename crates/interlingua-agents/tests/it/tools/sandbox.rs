@@ -235,18 +235,23 @@ async fn outputs_are_not_written_through_a_link() {
 /// The folder of the session can contain the program that applies the sandbox.
 #[tokio::test]
 async fn a_program_that_was_replaced_starts_nothing() {
-    let Some(bench) = sandboxed(3, |settings| {
-        let own = settings.folder.join("own");
-        let sandbox = settings.sandbox.as_mut().unwrap();
-        std::fs::copy(&sandbox.program, &own).unwrap();
-        sandbox.program = own;
-    }) else {
-        return;
-    };
-    let enforced = bench.tools.enforcement().join(" ");
-    assert!(enforced.contains("own, which starts them"), "{enforced}");
-    let replace = "mv own old && printf '#!/bin/sh\\necho escaped' > own && chmod +x own";
-    bench.done("Bash", json!({"command": replace})).await;
-    let text = bench.failed("Bash", json!({"command": "echo ran"})).await;
-    assert!(text.contains("nothing ran") && !text.contains("escaped"), "{text}");
+    for replace in [
+        "mv own old && printf '#!/bin/sh\\necho escaped' > own && chmod +x own",
+        // The same file, with another content.
+        "cp own old; printf '#!/bin/sh\\necho escaped' > new; cat new > own",
+    ] {
+        let Some(bench) = sandboxed(3, |settings| {
+            let own = settings.folder.join("own");
+            let sandbox = settings.sandbox.as_mut().unwrap();
+            std::fs::copy(&sandbox.program, &own).unwrap();
+            sandbox.program = own;
+        }) else {
+            return;
+        };
+        let enforced = bench.tools.enforcement().join(" ");
+        assert!(enforced.contains("own, which starts them"), "{enforced}");
+        bench.done("Bash", json!({"command": replace})).await;
+        let text = bench.failed("Bash", json!({"command": "echo ran"})).await;
+        assert!(text.contains("nothing ran") && !text.contains("escaped"), "{text}");
+    }
 }
