@@ -87,6 +87,7 @@ const POLICY: &str = r#"[[rule]]
 toolName = [
     "run_shell_command", "replace", "write_file",
     "read_file", "read_many_files", "grep_search", "search_file_content", "glob", "list_directory",
+    "google_web_search", "web_fetch",
 ]
 decision = "ask_user"
 priority = 900

@@ -161,9 +161,13 @@ impl Judge<'_> {
         let at_home = same.is_some() && same == self.request.folder.canonicalize().ok();
         let moves = |base: &PathBuf| script.commands.iter().any(|command| moves(command, base));
         let base = base.filter(|base| !moves(base));
+        let writes = script.commands.iter().flat_map(|command| &command.redirections);
+        let writes = writes.clone().any(|it| matches!(it, Redirection::Write(_)));
         for command in &script.commands {
             if !command.words.is_empty() || command.assigns {
-                findings.push(self.command(command, base.as_deref(), at_home));
+                // What these read decides what they do, and the line may write it first.
+                let base = base.as_deref().filter(|_| !writes || !read_only::obeys_files(command));
+                findings.push(self.command(command, base, at_home));
             }
             for redirection in &command.redirections {
                 findings.push(self.redirection(redirection, base.as_deref()));

@@ -180,18 +180,24 @@ const SECRET_ENDS: Names = Names(".env .jks .kdbx .key .keystore .p12 .p8 .pem .
 
 /// Whether a path is, or is inside of, what usually is a secret.
 pub(crate) fn is_secret(path: &Path) -> bool {
-    // The addresses of remote repositories often contain passwords.
+    // The addresses of remote repositories often contain passwords, also those that a log of git has.
     let last = path.file_name().unwrap_or_default();
     let is = |other: &str| last.eq_ignore_ascii_case(other);
-    if path.iter().any(is_git) && (is("config") || is("config.worktree")) {
+    let mut in_git = path.iter().skip_while(|name| !is_git(name)).skip(1);
+    let of_git = is("config") || is("config.worktree") || is("FETCH_HEAD");
+    if in_git.next().is_some()
+        && (of_git || path.iter().any(|name| name.eq_ignore_ascii_case("logs")))
+    {
         return true;
     }
     path.iter().any(|name| {
         // A name that is not UTF-8 cannot be compared.
         let Some(name) = name.to_str().filter(|name| !may_be_another(name)) else { return true };
+        // Editors mark the copies that they make.
         let name = name.to_ascii_lowercase();
-        !TEMPLATES.contains(&name)
-            && (SECRET_NAMES.contains(&name)
+        let name = name.trim_matches(['~', '#']);
+        !TEMPLATES.contains(name)
+            && (SECRET_NAMES.contains(name)
                 || SECRET_STARTS.iter().any(|start| name.starts_with(start))
                 || SECRET_ENDS.iter().any(|end| name.ends_with(end)))
     })
@@ -211,19 +217,22 @@ fn is_odd_on_windows(name: &str) -> bool {
     name.ends_with(['.', ' ']) || name.contains(':') || name.match_indices('~').any(is_short)
 }
 
-/// Names of files and folders that make agents, git, editors or shells run programs.
+/// Names of files and folders that make agents, git, editors or shells run programs, or decide what a search
+/// finds. A file `HEAD` can make a bare repository of its folder.
 const PROTECTED_NAMES: Names = Names(
     "\
-    .agents .bash_login .bash_logout .bash_profile .bashrc .cargo .claude .claude.json .codex .copilot .cursor .devcontainer \
-    .gemini .git .gitconfig .gitmodules .hg .husky .idea .jj .mcp.json .opencode .profile \
-    .qwen .ripgreprc .svn .vscode .zed .zlogin .zlogout .zprofile .zshenv .zshrc opencode.json opencode.jsonc",
+    .agents .bash_aliases .bash_login .bash_logout .bash_profile .bashrc .cargo .claude .claude.json .codex .config \
+    .copilot .cursor .devcontainer .exrc .gdbinit .gemini .git .gitconfig .gitmodules .hg .husky .idea .ignore .inputrc \
+    .jj .lldbinit .mcp.json .nvim.lua .nvimrc .opencode .profile .qwen .rgignore .ripgreprc .svn .tmux.conf .vim .vimrc \
+    .vscode .zed .zlogin .zlogout .zprofile .zshenv .zshrc head opencode.json opencode.jsonc",
 );
 
 /// Whether a change of this path would change what runs later, without a question.
 fn is_protected(path: &Path) -> bool {
     path.iter().any(|name| {
         let Some(name) = name.to_str().filter(|name| !may_be_another(name)) else { return true };
-        PROTECTED_NAMES.contains(&name.to_ascii_lowercase())
+        let name = name.to_ascii_lowercase();
+        PROTECTED_NAMES.contains(&name) || name.ends_with(".code-workspace")
     })
 }
 
@@ -295,6 +304,7 @@ fn rules_include_git(file: &Path) -> bool {
     match std::fs::read(file) {
         Ok(rules) => {
             let rules = String::from_utf8_lossy(&rules);
+            let rules = rules.trim_start_matches('\u{feff}');
             rules.lines().any(|rule| rule.strip_prefix('!').is_some_and(may_name_git))
         }
         Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
@@ -370,6 +380,10 @@ mod tests {
             ".env-prod",
             ".env_local",
             "AuthKey.p8",
+            ".env~",
+            "#.env#",
+            ".git/logs/HEAD",
+            ".git/FETCH_HEAD",
             ".qwen/oauth_creds.json",
             ".cargo/credentials.toml",
         ];
@@ -444,6 +458,11 @@ mod tests {
             ".zlogin",
             ".bash_login",
             ".env",
+            ".vimrc",
+            ".config/git/config",
+            "a.code-workspace",
+            "HEAD",
+            "x/.ignore",
             "../x",
         ] {
             assert!(!editable(path), "{path}");
@@ -505,8 +524,9 @@ mod tests {
         }
         std::fs::write(below(".ignore"), "target\n!*.rs\n!build/\n.git\n").unwrap();
         assert!(by(Reader::IgnoreRules, "sub"));
-        for rule in ["!.git", "!.git/", "!**/.g?t", "!*", "!{.git,a}"] {
-            std::fs::write(below(".ignore"), format!("a\n{rule}\n")).unwrap();
+        for rule in ["\u{feff}!.git", "!.git", "!.git/", "!**/.g?t", "!*", "!{.git,a}"] {
+            let before = if rule.starts_with('!') { "a\n" } else { "" };
+            std::fs::write(below(".ignore"), format!("{before}{rule}\n")).unwrap();
             assert!(!by(Reader::IgnoreRules, "sub"), "{rule}");
             assert!(by(Reader::OutsideGit, "sub"), "{rule}");
         }

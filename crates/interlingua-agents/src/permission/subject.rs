@@ -246,7 +246,7 @@ fn unwrapped(script: &Script) -> Option<Script> {
 fn searcher(fields: &Map<String, Value>) -> Reader {
     const OTHERS: [&str; 4] = ["pattern", "query", "regex", "description"];
     let includes_git = |value: &Value| match value {
-        Value::String(glob) => !glob.starts_with('!') && may_name_git(glob),
+        Value::String(globs) => globs_of(globs).iter().any(|glob| may_name_git(glob)),
         Value::Array(globs) => globs.iter().any(|it| it.as_str().is_none_or(may_name_git)),
         _ => false,
     };
@@ -256,6 +256,22 @@ fn searcher(fields: &Map<String, Value>) -> Reader {
         (ignores_nothing && !value.is_null()) || (!is_other && includes_git(value))
     });
     if all { Reader::Everything } else { Reader::IgnoreRules }
+}
+
+/// The patterns of a text, without those that exclude files. Agents split it at blanks, and at commas outside of
+/// braces.
+fn globs_of(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let parts = text.split(|c: char| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c.is_whitespace() || (c == ',' && depth == 0)
+    });
+    // One agent takes the text as a whole.
+    parts.chain([text]).filter(|glob| !glob.is_empty() && !glob.starts_with('!')).collect()
 }
 
 /// The fields with the path of a file or a folder.
@@ -551,11 +567,14 @@ mod tests {
             serde_json::json!({"pattern": "*", "path": ".", "output_mode": "content"}),
             serde_json::json!({"pattern": "x", "glob": "*.rs", "type": "rust", "-n": true}),
             serde_json::json!({"pattern": "x", "glob": "!.git"}),
+            serde_json::json!({"pattern": "x", "glob": "*.{ts,tsx} src/*.rs, !target"}),
         ] {
             assert_eq!(reader(input.clone()), Reader::IgnoreRules, "{input}");
         }
         for input in [
             serde_json::json!({"pattern": "x", "glob": "*"}),
+            serde_json::json!({"pattern": "x", "glob": "!x .git config"}),
+            serde_json::json!({"pattern": "x", "glob": "*.rs,.git,config"}),
             serde_json::json!({"pattern": "x", "include": ["*.rs", ".git"]}),
             serde_json::json!({"pattern": "x", "no_ignore": true}),
         ] {

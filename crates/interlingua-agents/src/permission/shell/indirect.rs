@@ -272,8 +272,8 @@ const GIT_OPTIONS: Names =
 /// Subcommands of `git` that run commands, or that configure such.
 const GIT_SUBCOMMANDS: Names = Names(
     "\
-    bisect config credential daemon difftool filter-branch gui hook instaweb mergetool \
-    send-email shell submodule",
+    bisect config credential daemon difftool filter-branch gui hook instaweb merge-index mergetool \
+    send-email shell submodule svn",
 );
 
 /// Whether a subcommand of `git` is one that only `git` itself runs: a protocol of a remote, which may
@@ -305,6 +305,7 @@ fn git(arguments: &[&str]) -> bool {
                 "clone" | "init" => is_option(argument, "-c") || is_option(argument, "-u"),
                 "rebase" => is_option(argument, "-x"),
                 "grep" => is_option(argument, "-O"),
+                "archive" => is_option(argument, "-o"),
                 _ => false,
             }
     })

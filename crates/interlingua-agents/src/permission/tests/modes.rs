@@ -16,6 +16,11 @@ fn each_mode_decides_as_documented() {
         ("rm a", [Ask, Ask, Allow, Deny, Deny]),
         ("touch a", [Ask, Ask, Allow, Deny, Deny]),
         ("ls > b", [Ask, Allow, Allow, Deny, Deny]),
+        // What it writes may decide what git or rg does.
+        ("echo a > b; git status", [Ask, Ask, Allow, Deny, Deny]),
+        ("rg x src | cat > b", [Ask, Ask, Allow, Deny, Deny]),
+        ("echo '!.git' > .ignore", [Ask, Ask, Allow, Deny, Deny]),
+        ("echo 'ref: x' > HEAD", [Ask, Ask, Allow, Deny, Deny]),
         ("ls $x", [Ask, Ask, Allow, Deny, Deny]),
     ];
     for (line, expected) in commands {

@@ -127,6 +127,9 @@ fn commands_that_run_others_are_known() {
         "npm --prefix /x run build",
         "npm run build --prefix=/x",
         "cargo test --manifest-path /x/Cargo.toml",
+        "git merge-index ./x -a",
+        "git svn fetch",
+        "git archive -o /x HEAD",
     ];
     for line in lines {
         assert!(is_indirect(line), "{line}");

@@ -5,6 +5,8 @@
 //! are asked for. A bare repository inside of a clone is: git would trust its configuration if it
 //! ran in that folder, or below it.
 
+use std::path::Path;
+
 use super::View;
 use super::arguments::{Arguments, Options};
 use crate::permission::names::Names;
@@ -136,20 +138,28 @@ pub(super) fn is_read_only(words: &[&str], view: &View<'_>) -> bool {
         return false;
     };
     let Some(arguments) = Arguments::read(words, &subcommand.options) else { return false };
-    // `%G` in a format runs gpg.
-    let signature = arguments.all_values().any(|value| value.contains("%G"));
+    let signature = arguments.all_values().any(shows_signature);
     let bare = paths::may_find_bare_repository(view.base);
     let compares_folders = subcommand.name == "diff" && compares_folders(&arguments, view);
     !signature && !bare && !compares_folders && operands(&subcommand.operands, &arguments, view)
 }
 
-/// Whether `git diff` may compare two folders as `diff -r` does, and show a secret in them.
+/// Whether a format runs gpg, by `%G` with its variants, or by a field such as `%(signature)`.
+fn shows_signature(value: &str) -> bool {
+    let after = value.split('%').skip(1);
+    let mut fields = after.map(|field| field.trim_start_matches(['+', '-', ' ']));
+    value.contains("signature") || fields.any(|field| field.starts_with('G'))
+}
+
+/// Whether `git diff` may compare two folders as `diff -r` does, or a file with one of a folder, and show a
+/// secret in them.
 fn compares_folders(arguments: &Arguments<'_>, view: &View<'_>) -> bool {
     let [left, right] = &*arguments.operands else { return false };
-    let folders = [left, right].map(|path| view.place(path));
-    let is_folder = |place: &Place| place.resolved.as_ref().is_some_and(|path| path.is_dir());
-    folders.iter().all(is_folder)
-        && !folders.iter().all(|place| place.is_readable_by(Reader::Links))
+    let places = [left, right].map(|path| view.place(path));
+    let is = |place: &Place, is: fn(&Path) -> bool| place.resolved.as_deref().is_some_and(is);
+    places.iter().all(|place| is(place, Path::exists))
+        && places.iter().any(|place| is(place, Path::is_dir))
+        && !places.iter().all(|place| place.is_readable_by(Reader::Links))
 }
 
 fn operands(allowed: &Operands, arguments: &Arguments<'_>, view: &View<'_>) -> bool {

@@ -11,7 +11,7 @@ mod git;
 
 use std::path::Path;
 
-use super::script::SimpleCommand;
+use super::script::{SimpleCommand, Word};
 use crate::permission::names::Names;
 use crate::permission::paths::{Folder, Place, Reader, may_name_git};
 use arguments::Arguments;
@@ -61,6 +61,12 @@ pub(crate) fn is_read_only(command: &SimpleCommand, view: &View<'_>) -> bool {
             })
         }
     }
+}
+
+/// Whether files of the folder decide what a command does: the configuration of a repository, or ignore rules.
+pub(crate) fn obeys_files(command: &SimpleCommand) -> bool {
+    let name = command.words.first().and_then(Word::literal);
+    name.is_some_and(|name| matches!(name, "git" | "rg"))
 }
 
 /// Whether `cd` goes to the folder in which the command runs anyway.

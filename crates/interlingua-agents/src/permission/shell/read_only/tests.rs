@@ -190,6 +190,10 @@ fn everything_else_is_not_reading() {
         "git show HEAD:.env",
         "git show --show-signature",
         "git log --format=%GG",
+        "git log --format='%h%+G?'",
+        "git log --format='% G?'",
+        "git branch --list --format='%(signature:grade)'",
+        "git branch --list --sort=signature",
         "git log --output=x",
         "git worktree add x",
         "git status --oops",
@@ -336,6 +340,9 @@ fn folders_with_links_are_not_compared() {
 fn git_does_not_compare_folders_with_secrets() {
     let folder = folder();
     assert!(!reads(folder.path(), "git diff src docs"));
+    // A folder and a file: the file of that name in the folder is compared.
+    assert!(!reads(folder.path(), "git diff docs src/main.rs"));
+    assert!(!reads(folder.path(), "git diff src/main.rs .git"));
     assert!(reads(folder.path(), "git diff src/main.rs docs/x.md"));
     assert!(reads(folder.path(), "git diff HEAD -- docs"));
 }
