@@ -127,10 +127,11 @@ fn failed(path: &Path, problem: &io::Error) -> Error {
     Error::Failed(format!("{}: {problem}", path.display()))
 }
 
-/// Whether a process has locked a file. A file that cannot be examined counts as locked.
+/// Whether a process has locked a file. A file that cannot be examined counts as locked. The lock that is tried is a
+/// shared one, so that two threads which examine the same file do not take each other for its holder.
 fn is_locked(path: &Path) -> bool {
-    match File::options().append(true).open(path) {
-        Ok(file) => file.try_lock().is_err(),
+    match File::options().read(true).append(true).open(path) {
+        Ok(file) => file.try_lock_shared().is_err(),
         Err(problem) => problem.kind() != io::ErrorKind::NotFound,
     }
 }
@@ -145,5 +146,23 @@ fn remove_abandoned(folder: &Path) {
         if is_name && age.is_some_and(|age| age > ABANDONED) && !is_locked(&file.path()) {
             let _ = std::fs::remove_file(file.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One thread took the other for the holder of a session whose process had been killed.
+    #[test]
+    fn two_threads_that_examine_a_file_do_not_hold_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let other = private(&path).unwrap();
+        other.lock_shared().unwrap();
+        assert!(!is_locked(&path));
+        other.unlock().unwrap();
+        other.lock().unwrap();
+        assert!(is_locked(&path));
     }
 }

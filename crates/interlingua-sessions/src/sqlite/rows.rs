@@ -6,7 +6,7 @@
 //! and an entry may have megabytes.
 
 use memchr::{memchr, memchr_iter, memrchr};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, params};
 
 use super::failed;
 use super::operations::{execute, signed, unsigned};
@@ -113,7 +113,7 @@ pub(super) fn read(
     let (first, last) = places(session)?;
     let from = params![first, place(session, page.next)?, last];
     let mut rows = statement.query(from).map_err(failed)?;
-    while let Some(row) = rows.next().map_err(failed)? {
+    while let Some(row) = rows.next().map_err(|problem| unreadable(id, page.next, problem))? {
         // A column with a value of another type is damaged as well.
         let wrong = |_| damaged(id, page.next);
         let first = unsigned(row.get(0).map_err(wrong)?);
@@ -141,6 +141,14 @@ pub(super) fn read(
     }
 }
 
+/// Why a row cannot be read. Of a page of the file that is damaged, another attempt would not succeed either.
+fn unreadable(id: &SessionId, entry: u64, problem: rusqlite::Error) -> Error {
+    match problem.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(id, entry),
+        _ => failed(problem),
+    }
+}
+
 fn damaged(id: &SessionId, entry: u64) -> Error {
     Error::Damaged { id: id.clone(), entry }
 }
@@ -164,4 +172,47 @@ fn take_lines(lines: &[u8], limit: usize, page: &mut Page) {
         page.next += 1;
     }
     page.lines.extend_from_slice(lines.get(..taken).unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    use interlingua::event::{Event, Notice};
+    use interlingua::json::Text;
+    use interlingua::{Entry, Origin};
+
+    use crate::sqlite::{Durability, SqliteStore};
+    use crate::{Commit, Error, SessionId, SessionRecord, Store};
+
+    fn notice(sequence: u64, text: &str) -> Entry {
+        let notice = Notice { text: Text::from(text.to_owned()), ..Notice::default() };
+        let (origin, event) = (Origin::default(), Event::new(notice));
+        Entry { sequence, received_at: None, epoch: 0, origin, event, raw: None }
+    }
+
+    /// A reader that took it for a failure of the moment tried again for ever.
+    #[tokio::test]
+    async fn a_damaged_page_of_the_file_is_a_damaged_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let id = SessionId::new("one").unwrap();
+        {
+            let store = SqliteStore::open(&path, Durability::Always).unwrap();
+            store.create(SessionRecord::new(id.clone(), "codex", 1)).await.unwrap();
+            let fence = store.claim(&id).await.unwrap();
+            for number in 0..60 {
+                let entries =
+                    vec![notice(number, &format!("needle-{number} {}", "x".repeat(20_000)))];
+                let commit = Commit { entries: entries.into(), ..Commit::default() };
+                store.commit(&id, fence, commit).await.unwrap();
+            }
+        }
+        let mut bytes = std::fs::read(&path).unwrap();
+        let page = memchr::memmem::find(&bytes, b"needle-30 ").unwrap() / 4096 * 4096;
+        bytes[page..page + 8].fill(0);
+        std::fs::write(&path, bytes).unwrap();
+        let store = SqliteStore::open(&path, Durability::Always).unwrap();
+        assert!(store.read(&id, 0, 1000).await.unwrap().next > 0, "the beginning is whole");
+        let read = store.read(&id, 30, usize::MAX).await;
+        assert!(matches!(&read, Err(Error::Damaged { .. })), "{read:?}");
+    }
 }

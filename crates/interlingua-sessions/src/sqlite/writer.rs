@@ -68,11 +68,24 @@ impl Writer {
 
     /// Brings everything to the disk. What fails now is tried again with the next change.
     fn checkpoint(&mut self) {
-        let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
-        if self.unsynced.is_some() && self.connection.query_row(checkpoint, [], |_| Ok(())).is_ok()
-        {
+        if self.unsynced.is_none() {
+            return;
+        }
+        let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], columns);
+        let (busy, all, moved): (i64, i64, i64) = done.unwrap_or((1, 0, 0));
+        let is_complete = busy == 0 && all == moved;
+        if is_complete || self.sync_log().is_ok() {
             self.unsynced = None;
         }
+    }
+
+    /// Brings the write-ahead log to the disk. A reader of an old state keeps a checkpoint from what was written
+    /// after it, but not a commit that waits for the disk.
+    fn sync_log(&mut self) -> Result<(), Error> {
+        self.set_sync(true)?;
+        let changed = self.connection.execute("UPDATE fences SET last = last", []);
+        changed.map(drop).map_err(failed)
     }
 
     /// Stores a group of changes.
@@ -290,6 +303,24 @@ mod tests {
         assert!(writer.unsynced.is_none());
         assert_eq!([level.recv().unwrap(), level.recv().unwrap()], [NORMAL, FULL]);
         drop(operations);
+    }
+
+    /// A backup, for example, reads one state for a long time.
+    #[tokio::test]
+    async fn a_reader_does_not_keep_changes_from_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let (levels, _level) = mpsc::channel();
+        let mut writer = writer(&path, Durability::Within(Duration::ZERO));
+        writer.unsynced = Some(Instant::now());
+        writer.checkpoint();
+        assert!(writer.unsynced.is_none() && !writer.syncs, "a checkpoint was enough");
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM fences").unwrap();
+        assert!(writer.store(vec![change(false, &levels)]).1.is_ok());
+        writer.checkpoint();
+        assert!(writer.unsynced.is_none() && writer.syncs, "the log was synchronized");
+        reader.execute_batch("ROLLBACK").unwrap();
     }
 
     /// When there is no space for a row, SQLite undoes the whole transaction: what was changed before is
