@@ -31,6 +31,7 @@ mod record;
 mod redaction;
 pub mod remote;
 mod request;
+mod secret;
 mod session;
 mod tls;
 pub mod tool;

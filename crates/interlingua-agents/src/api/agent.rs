@@ -23,6 +23,7 @@ use super::turns::{AgentLoop, Frozen, LoopSettings};
 use crate::client_tool::ClientTool;
 use crate::error::Error;
 use crate::redaction::SHORTEST_KEY;
+use crate::secret;
 use crate::session::{Agent, Options, Starting};
 use crate::tool;
 
@@ -87,9 +88,10 @@ impl Agent for ApiAgent {
             settings.tools.folder.clone_from(&settings.folder);
             let keys = crate::agent::KEY_VARIABLES.iter().chain(&super::provider::KEY_VARIABLES);
             settings.tools.hidden_variables.extend(keys.map(|name| (*name).to_owned()));
-            let headers = settings.connection.headers.iter().map(|(_, value)| &**value);
+            let headers = settings.connection.headers.iter();
+            let headers = headers.flat_map(|(name, value)| secret::in_header(name, value));
             let secrets = settings.mcp.iter().flat_map(|server| server.transport.secrets());
-            let of_servers: Vec<String> = secrets.collect();
+            let of_servers: Vec<String> = secrets.map(str::to_owned).collect();
             let secrets = headers.chain([&*settings.connection.key]);
             let secrets: Vec<_> = secrets.chain(of_servers.iter().map(|it| &**it)).collect();
             settings.tools.hidden_variables.extend(revealing(std::env::vars_os(), &secrets));

@@ -29,6 +29,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
+use crate::secret;
 
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(30);
@@ -74,30 +75,17 @@ pub enum McpTransport {
     },
 }
 
-/// Parts of the names of variables whose values are secrets. Others, such as a folder, may occur
-/// anywhere.
-const SECRET_NAMES: [&str; 5] = ["TOKEN", "KEY", "SECRET", "PASSW", "CREDENTIAL"];
-
 impl McpTransport {
-    /// What must not be shown or passed on: the values of headers, their words (the token of
-    /// `Bearer TOKEN`), and the values of variables whose names are those of secrets.
-    pub(crate) fn secrets(&self) -> Vec<String> {
+    /// What must not be shown or passed on.
+    pub(crate) fn secrets(&self) -> Vec<&str> {
         match self {
             Self::Stdio { environment, .. } => {
-                let is_secret = |name: &str| {
-                    let name = name.to_ascii_uppercase();
-                    SECRET_NAMES.iter().any(|part| name.contains(part))
-                };
-                let secret = environment.iter().filter(|(name, _)| is_secret(name));
-                secret.map(|(_, value)| value.clone()).collect()
+                let secret =
+                    environment.iter().filter(|(name, value)| secret::is_in_variable(name, value));
+                secret.map(|(_, value)| &**value).collect()
             }
             Self::Http { headers, .. } => {
-                let values = headers.iter().map(|(_, value)| value);
-                let words = |value: &String| {
-                    let words: Vec<_> = value.split_whitespace().map(str::to_owned).collect();
-                    std::iter::once(value.clone()).chain(words)
-                };
-                values.flat_map(words).collect()
+                headers.iter().flat_map(|(name, value)| secret::in_header(name, value)).collect()
             }
         }
     }

@@ -39,6 +39,7 @@ use crate::error::Error;
 use crate::permission::Policy;
 use crate::record::Recorder;
 use crate::redaction::Redactor;
+use crate::secret;
 use crate::session::{
     Clock, Commands, ConsumerChange, Due, Ended, InputRequest, Options, Outbox, PendingRequests,
     PromptQueue, Sent, Session, Stop, fresh_seed, no_user, now_ms, stopped_again, until,
@@ -155,8 +156,10 @@ impl Live {
         let client = Client::new(settings.connection.clone())?;
         let mut redactor = Redactor::default();
         redactor.add_key("the key of the model API", client.key());
-        for (_, value) in client.headers() {
-            redactor.add_key("a header of the model API", value);
+        for (name, value) in client.headers() {
+            for value in secret::in_header(name, value) {
+                redactor.add_key("a header of the model API", value);
+            }
         }
         for value in secrets {
             redactor.add_key("a header or a variable of an MCP server", value);

@@ -25,6 +25,7 @@ use crate::api::http::{Client, Received, without_secrets};
 use crate::error::Error;
 use crate::record::Recorder;
 use crate::redaction::Redactor;
+use crate::secret;
 use crate::session::{
     Clock, Commands, ConsumerChange, Due, Ended, InputRequest, LateResult, Options, Outbox,
     PendingRequests, PromptQueue, Sent, Session, Stop, fresh_seed, no_user, now_ms, stopped_again,
@@ -118,8 +119,10 @@ impl Live {
         let client = Client::new(settings.connection.clone())?;
         let mut redactor = Redactor::default();
         redactor.add_key("the token of the service", client.key());
-        for (_, value) in client.headers() {
-            redactor.add_key("a header of the service", value);
+        for (name, value) in client.headers() {
+            for value in secret::in_header(name, value) {
+                redactor.add_key("a header of the service", value);
+            }
         }
         let (handle, commands) = Commands::new();
         let (outbox, entries) = Outbox::new();
