@@ -13,6 +13,12 @@ use crate::served::{Agent, PATIENCE, Served};
 /// What the client answers. The model has to get it once.
 pub(crate) const ANSWER: &str = "colour-4711";
 
+/// Why the client refuses a call.
+const REASON: &str = "not-this-form-4712";
+
+/// What the client prompts after an interrupt.
+const PROMPT: &str = "Forget the form 4713.";
+
 /// What happens while a call waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
@@ -101,6 +107,66 @@ pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
     let times = |request: &fake_model::Request| request.body.to_string().matches(ANSWER).count();
     let counts: Vec<_> = requests.iter().map(times).collect();
     assert_eq!(counts, [0, 1], "the model got the answer so often in each request");
+    assert_eq!(served.findings(&id), [""; 0]);
+    served.stop();
+}
+
+/// What the client does instead of answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Instead {
+    /// It refuses the call.
+    Refuse,
+    /// It interrupts the turn, and prompts again.
+    Interrupt,
+}
+
+pub(crate) const INSTEAD: [(&str, Instead); 2] = [
+    ("a_client_tool_that_is_refused", Instead::Refuse),
+    ("a_client_tool_of_an_interrupted_turn", Instead::Interrupt),
+];
+
+pub(crate) fn check_instead(agent: Agent, programs: &Path, instead: Instead) {
+    let call = Reply::call(&name(agent.name, "getFormSnapshot"), json!({"instruction": "all"}));
+    let script = Script::new().reply(call).reply(Reply::text("Done.")).any_stream();
+    let mut served = Served::new(agent, programs, script);
+    served.start();
+    let body = json!({"prompt": "Fill in the form.", "tools": ["getFormSnapshot"]});
+    let id = served.create_with("k1", body);
+    served.until(&id, |events| of(events, "suspended").next().is_some());
+    let call = next_waiting(&served, &id, &[]);
+    let (command, outcome, status) = match instead {
+        Instead::Refuse => {
+            let decision =
+                json!({"type": "decide", "request": call, "decision": "deny", "reason": REASON});
+            (decision, "completed", "denied")
+        }
+        Instead::Interrupt => (json!({"type": "interrupt"}), "cancelled", "cancelled"),
+    };
+    let taken = served.command_of(&id, "k2", command);
+    assert_eq!(taken.status, 202, "{}", taken.text());
+    let events = served.until(&id, |events| !outcomes(events).is_empty());
+    assert_eq!(outcomes(&events), [outcome], "{events:#?}");
+    let ended: Vec<_> = of(&events, "tool_ended").map(|it| it["status"].clone()).collect();
+    assert_eq!(ended, [status], "{events:#?}");
+    let answer = json!({"type": "answer", "request": call, "answer": {"fields": [ANSWER]}});
+    assert_eq!(served.command_of(&id, "k3", answer).status, 409, "the call has ended");
+    let counts = |text: &str| {
+        let requests = served.home.model.main_requests();
+        let counts = requests.iter().map(|it| it.body.to_string().matches(text).count());
+        counts.collect::<Vec<_>>()
+    };
+    if instead == Instead::Interrupt {
+        assert_eq!(served.prompt(&id, PROMPT, "k4").status, 202);
+        let events = served.until(&id, |events| outcomes(events).len() == 2);
+        assert_eq!(outcomes(&events), ["cancelled", "completed"], "{events:#?}");
+        assert_eq!(counts(PROMPT), [0, 1], "the model got the prompt so often in each request");
+    } else {
+        // Qwen Code quotes the whole response of the server, which has the text twice.
+        let times = if agent.name == "qwen" { 2 } else { 1 };
+        assert_eq!(counts(REASON), [0, times], "the model got the reason so often in each request");
+    }
+    assert_eq!(counts(ANSWER), [0, 0]);
+    assert_eq!(served.findings(&id), [""; 0]);
     served.stop();
 }
 
@@ -142,6 +208,7 @@ pub(crate) fn check_two(agent: Agent, programs: &Path, wait: Duration) {
         let counts: Vec<_> = requests.iter().map(times).collect();
         assert_eq!(counts, [0, 1], "the model got {result} so often in each request");
     }
+    assert_eq!(served.findings(&id), [""; 0]);
     served.stop();
 }
 

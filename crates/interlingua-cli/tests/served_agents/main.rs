@@ -98,6 +98,13 @@ fn trials(programs: &Path) -> Vec<Trial> {
             client_tools::check_two(agent, &folder, Duration::ZERO);
             Ok(())
         }));
+        for (name, instead) in client_tools::INSTEAD {
+            let (name, folder) = (format!("{}::{name}", agent.title()), programs.to_owned());
+            trials.push(Trial::test(name, move || {
+                client_tools::check_instead(agent, &folder, instead);
+                Ok(())
+            }));
+        }
         if agent.is_program() {
             let (name, folder) = (
                 format!("{}::a_session_that_it_has_forgotten", agent.title()),

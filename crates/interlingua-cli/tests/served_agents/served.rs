@@ -240,6 +240,21 @@ impl Served {
         }
     }
 
+    /// What `interlingua check` finds in the log of a session, which has not ended.
+    pub(crate) fn findings(&self, id: &str) -> Vec<String> {
+        let log: String = self.log(id, "events").0.iter().map(|it| format!("{it}\n")).collect();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_interlingua"));
+        command.args(["check", "--as=events"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut check = command.spawn().unwrap();
+        let mut stdin = check.stdin.take().unwrap();
+        let writing = std::thread::spawn(move || stdin.write_all(log.as_bytes()).unwrap());
+        let output = check.wait_with_output().unwrap();
+        writing.join().unwrap();
+        let found = String::from_utf8(output.stdout).unwrap();
+        let concerns = |line: &&str| !line.contains("session-ends");
+        found.lines().filter(concerns).map(str::to_owned).collect()
+    }
+
     /// Translates events, without a server.
     pub(crate) fn translated(&self, events: &[u8], dialect: &str) -> Vec<u8> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_interlingua"));

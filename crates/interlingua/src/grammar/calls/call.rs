@@ -68,9 +68,10 @@ pub(super) struct OpenCall {
 }
 
 impl OpenCall {
-    /// Whether it is a call of the client whose process is gone.
+    /// Whether it is a call of the client whose turn, or whose process, is gone. A log that is read again is one
+    /// stream of several processes.
     pub(super) fn waits_since_before(&self, epoch: u64) -> bool {
-        self.executor == Executor::Client && self.epoch != epoch
+        self.executor == Executor::Client && (self.outlasts_turn || self.epoch != epoch)
     }
 
     /// Keeps the input, if it is known.

@@ -406,6 +406,12 @@ fn what_an_agent_replays_of_a_call_does_not_end_it() {
     assert_eq!(calls(&log), story("toolu_1"));
     let answer = log.iter().position(|it| matches!(it.event.data, Data::ToolEnded(_))).unwrap();
     assert_eq!(log[answer - 1].event.data.kind(), "turn_started");
+    // A stored log is read again as one stream.
+    let mut reader = Reader::new(Source::named("events").unwrap(), ReadOptions::default()).unwrap();
+    let mut again = Vec::new();
+    let mut keep = |entry: EntryRef<'_>| again.push(entry.to_owned());
+    reader.push(text("events", false, &log).as_bytes(), None, &mut keep).unwrap();
+    assert_eq!(calls(&again), story("toolu_1"));
 }
 
 /// Writers end a record stream where a turn waits for the client, and rely on no other call being open.
