@@ -304,6 +304,18 @@ impl Owner {
         Ok(())
     }
 
+    /// Stores what the agent has emitted up to the end of a call that the client has answered. Whoever is told
+    /// that the agent has the answer must find it in the log, also if this process is killed.
+    async fn append_end_of(&mut self, call: &str) -> Result<(), Error> {
+        while self.observed.client_calls.is_open(call)
+            && let Some(live) = &mut self.agent
+            && let Some(batch) = live.entries.next().await
+        {
+            self.append(batch).await?;
+        }
+        Ok(())
+    }
+
     /// Stores what an agent still emits that takes no more prompts.
     async fn store_batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let mut changes = Changes::default();

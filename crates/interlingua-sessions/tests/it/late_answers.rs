@@ -53,7 +53,7 @@ fn waits() -> Event<'static> {
     Event::new(TurnEnded { outcome, ..TurnEnded::default() })
 }
 
-fn answer(call: &str, text: &str) -> Command {
+pub(crate) fn answer(call: &str, text: &str) -> Command {
     Command::Answer { request: call.to_owned(), answer: Some(json!(text)), decline: None }
 }
 
@@ -188,7 +188,7 @@ async fn a_result_in_the_place_of_its_call_was_received() {
     events.extend([waits(), intent("once")]);
     let (store, id) = killed(events, Some(answer("c1", "blue"))).await;
     let scripts = Scripts::new(Received::No);
-    *scripts.has.lock().unwrap() = Some("blue");
+    *scripts.has.lock().unwrap() = Some(("blue", Received::Yes));
     let host = Host::open(store.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
     let fixture = Fixture { host, store, scripts };
     let log = fixture.until_turns(&id, 2).await;

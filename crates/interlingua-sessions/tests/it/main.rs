@@ -9,6 +9,7 @@ mod contract;
 mod holding;
 mod host;
 mod late_answers;
+mod live_answers;
 mod recorder;
 mod recovery;
 mod sqlite;

@@ -72,7 +72,12 @@ impl Owner {
             Command::Close => self.close(key).await,
             command => {
                 self.mark(&key, CommandState::Delivering, None).await?;
+                let call = client_calls::outcome_of(&command).map(|(call, _)| call.to_owned());
                 let answer = self.act(command).await;
+                if let (Ok(at), Some(call)) = (&answer, call) {
+                    self.append_until(*at).await?;
+                    self.append_end_of(&call).await?;
+                }
                 self.settle_answered(key, answer).await
             }
         }
