@@ -59,6 +59,9 @@ impl Command {
     }
 }
 
+/// Why something is denied, if its sender does not say.
+pub(super) const DENIED: &str = "the user denied it";
+
 /// What happens to a prompt while the session waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -100,7 +103,7 @@ impl Verdict {
             Self::Allow => Reaction::Decide(Decision::Allow),
             Self::AllowAlways => Reaction::Always(Always::Same),
             Self::Deny => {
-                let reason = reason.unwrap_or_else(|| "the user denied it".to_owned());
+                let reason = reason.unwrap_or_else(|| DENIED.to_owned());
                 Reaction::Decide(Decision::Deny(reason))
             }
         }

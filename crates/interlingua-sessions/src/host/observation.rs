@@ -108,7 +108,7 @@ impl Observed {
     /// What the agent reports of its own permission mode is not the mode of the session, which callers
     /// are allowed to request or not.
     fn entry(&mut self, entry: EntryRef<'_>, changes: &mut Changes) {
-        self.client_calls.observe(entry.event);
+        self.client_calls.observe(entry.event, entry.received_at);
         let Commit { patch, commands, .. } = &mut changes.commit;
         match &entry.event.data {
             Data::SessionStarted(started) => {

@@ -4,14 +4,106 @@
 use std::sync::Arc;
 
 use interlingua::Entry;
-use interlingua::event::Outcome;
+use interlingua::event::{Event, Outcome, ToolEnded, ToolStatus};
+use interlingua::json::{Json, Text};
 use interlingua_sessions::host::{HostLimits, Received};
-use interlingua_sessions::{CommandState, Host, MemoryStore};
+use interlingua_sessions::{CommandState, Host, MemoryStore, State};
 
-use crate::late_answers::answer;
+use crate::late_answers::{
+    ANNOUNCED, INTRODUCTION, answer, ended, ends, intent, killed, next_host, paused, waiting, waits,
+};
 use crate::support::key;
 use crate::talker::{Fixture, Scripts, kinds, outcomes, within};
 use crate::unsteady::Unsteady;
+
+fn is_unknown(state: &CommandState) -> bool {
+    matches!(state, CommandState::Unknown { reason } if reason.starts_with("delivery unknown"))
+}
+
+/// The process was killed while the agent was given the answer. Nobody looked into the agent's own files, so that an
+/// agent which had the answer got it again.
+#[tokio::test]
+async fn an_answer_that_was_being_given_is_given_at_most_once() {
+    for received in [Received::No, Received::Yes, Received::Unknown] {
+        let (store, id) = killed(paused(&["c1"]), Some(answer("c1", "blue"))).await;
+        let fixture = next_host(&store, received).await;
+        let is_given = received == Received::No;
+        let log = fixture.until_turns(&id, if is_given { 2 } else { 1 }).await;
+        let expected = match is_given {
+            true => vec![Outcome::WaitingForClient, Outcome::Completed],
+            false => vec![Outcome::Failed],
+        };
+        assert_eq!(outcomes(&log), expected, "{received:?}");
+        assert_eq!(ends(&log), [ended("c1", ToolStatus::Completed)], "{received:?}");
+        assert_eq!(*fixture.scripts.looked_since.lock().unwrap(), [ANNOUNCED], "the call");
+        fixture.until_record(&id, |record| record.state == State::Idle).await;
+        let state = fixture.send(&id, "once", answer("c1", "blue")).await.state;
+        match received {
+            Received::Unknown => assert!(is_unknown(&state), "{state:?}"),
+            _ => assert_eq!(state, CommandState::Delivered, "{received:?}"),
+        }
+        let other = fixture.send(&id, "other", answer("c1", "crimson")).await.state;
+        assert!(matches!(other, CommandState::Refused { .. }), "{received:?}: {other:?}");
+        assert_eq!(fixture.scripts.times("blue"), usize::from(is_given), "{received:?}");
+    }
+}
+
+/// The agent had the answer to one of two calls. The session goes on waiting for the other one.
+#[tokio::test]
+async fn another_call_waits_on_when_an_answer_was_being_given() {
+    for received in [Received::Yes, Received::Unknown] {
+        let (store, id) = killed(paused(&["c1", "c2"]), Some(answer("c1", "blue"))).await;
+        let fixture = next_host(&store, received).await;
+        fixture.until_record(&id, |record| record.state == waiting(&["c2"])).await;
+        fixture.send(&id, "second", answer("c2", "green")).await;
+        let log = fixture.until_turns(&id, 2).await;
+        assert_eq!(outcomes(&log), [Outcome::WaitingForClient, Outcome::Completed]);
+        let completed = |call| ended(call, ToolStatus::Completed);
+        assert_eq!(ends(&log), [completed("c1"), completed("c2")]);
+        let times = |text| fixture.scripts.times(text);
+        assert_eq!((times("blue"), times("green")), (0, 1), "{received:?}");
+    }
+}
+
+/// The process was killed between storing the end of the call and storing what became of its command.
+#[tokio::test]
+async fn an_answer_that_is_in_the_log_was_delivered() {
+    for (given, delivered) in [("blue", true), ("crimson", false)] {
+        let mut events = paused(&["c1"]);
+        let (call, output) = (Text::plain("c1"), Json::from_serialize("blue"));
+        let executor = interlingua::event::Executor::Client;
+        events.push(Event::new(ToolEnded { call, output, executor, ..ToolEnded::default() }));
+        let (store, id) = killed(events, Some(answer("c1", given))).await;
+        let fixture = next_host(&store, Received::Unknown).await;
+        let log = fixture.until_turns(&id, 1).await;
+        assert_eq!(outcomes(&log), [Outcome::Failed], "{given}");
+        assert_eq!(ends(&log), [ended("c1", ToolStatus::Completed)], "{given}");
+        let state = fixture.send(&id, "once", answer("c1", given)).await.state;
+        // The other one was too late, or is the one of which only a part is in the log.
+        assert_eq!(state == CommandState::Delivered, delivered, "{given}: {state:?}");
+    }
+}
+
+/// Results that an agent may have taken in the places of their calls. That the files do not decide it was taken for
+/// their absence, and of a long one the agent has another form.
+#[tokio::test]
+async fn a_late_result_that_may_be_in_the_place_of_its_call_is_not_given_again() {
+    let long = "x".repeat(20_001);
+    for (given, sought) in [("blue", "blue"), (&*long, "[This result has 20001 bytes.")] {
+        let mut events = paused(&["c1"]);
+        events.extend([waits(), intent("once")]);
+        let (store, id) = killed(events, Some(answer("c1", given))).await;
+        let scripts = Scripts::new(Received::No);
+        *scripts.has.lock().unwrap() = Some((sought, Received::Unknown));
+        let host = Host::open(store.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
+        let fixture = Fixture { host, store, scripts };
+        let log = fixture.until_turns(&id, 2).await;
+        assert_eq!(outcomes(&log), [Outcome::WaitingForClient, Outcome::Failed], "{sought}");
+        let state = fixture.send(&id, "once", answer("c1", given)).await.state;
+        assert!(is_unknown(&state), "{sought}: {state:?}");
+        assert_eq!(fixture.scripts.times(INTRODUCTION), 0, "{sought}");
+    }
+}
 
 fn has_end(log: &[Entry]) -> bool {
     kinds(log).contains(&"tool_ended")
