@@ -189,6 +189,8 @@ impl Owner {
 
     /// Closes the session: its agent and its log. The store refuses the commands that wait.
     pub(super) async fn close(&mut self, key: IdempotencyKey) -> Result<(), Error> {
+        // A session that continues this one begins with the agent's own session at once.
+        self.until_lost_agent_ended().await;
         self.prompts.clear();
         self.late.clear();
         self.current = None;
