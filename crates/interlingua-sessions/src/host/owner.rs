@@ -338,7 +338,7 @@ impl Owner {
         let receipt = Receipt::default();
         let (handle, mut given) = (live.handle.clone(), prompt.to_prompt().with_receipt(&receipt));
         if let Some(history) = self.history.take() {
-            given.text = format!("{history}\n\n{}", given.written());
+            given = given.after(history);
         }
         let (keys, results) = (prompt.keys.clone(), prompt.results.clone());
         self.observed.turn = Turn::Sent { keys: keys.clone(), receipt };

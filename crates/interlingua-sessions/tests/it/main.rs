@@ -6,6 +6,7 @@ mod stores;
 
 mod acknowledging;
 mod contract;
+mod forgotten_sessions;
 mod holding;
 mod host;
 mod late_answers;

@@ -1,6 +1,7 @@
 //! A host whose agent is a shell script that plays Claude Code.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ while read -r line; do
   case $line in
     *'"subtype":"interrupt"'*) end error_during_execution true aborted_streaming; continue;;
     *'"mcp_response"'*)
-      echo "$line" >> received
+      printf '%s\n' "$line" >> received
       open=$((open-1)); test $open -gt 0 && continue
       say connected; end success false completed; continue;;
     *'"control_response"'*)
@@ -54,7 +55,7 @@ while read -r line; do
     *) continue;;
   esac
   n=$((n+1))
-  echo "$line" >> received
+  printf '%s\n' "$line" >> received
   echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i'$n'"}'
   case $line in
     *'take the following results'*) say resumed; end success false completed;;
@@ -82,6 +83,8 @@ pub(crate) struct Scripts {
     pub(crate) looked_since: Mutex<Vec<u64>>,
     /// Called once, when the first agent is launched.
     pub(crate) at_launch: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// The agent has lost its own sessions.
+    pub(crate) has_forgotten: AtomicBool,
     client_tools: OnceLock<ClientToolServer>,
     /// Folders that exist as long as the processes of agents with tools of the client.
     scratches: Mutex<Vec<PathBuf>>,
@@ -104,6 +107,7 @@ impl Scripts {
             has: Mutex::default(),
             looked_since: Mutex::default(),
             at_launch: Mutex::default(),
+            has_forgotten: AtomicBool::new(false),
             client_tools: OnceLock::new(),
             scratches: Mutex::default(),
         })
@@ -117,6 +121,12 @@ impl Scripts {
     pub(crate) fn times(&self, text: &str) -> usize {
         let received = std::fs::read_to_string(self.path("received")).unwrap_or_default();
         received.lines().filter(|line| line.contains(text)).count()
+    }
+
+    /// The last that the agent received.
+    pub(crate) fn last_received(&self) -> String {
+        let received = std::fs::read_to_string(self.path("received")).unwrap();
+        received.lines().last().unwrap().to_owned()
     }
 }
 
@@ -185,7 +195,7 @@ impl Launcher for Scripts {
     }
 
     fn remembers(&self, _: &SessionRecord) -> Option<bool> {
-        None
+        self.has_forgotten.load(Ordering::SeqCst).then_some(false)
     }
 
     fn received(&self, _record: &SessionRecord, prompt: &str, since: u64) -> Received {
