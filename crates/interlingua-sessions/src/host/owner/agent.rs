@@ -24,7 +24,8 @@ impl Owner {
             Err(damaged @ Error::Damaged { .. }) => return self.refuse_prompts(&damaged).await,
             read => read?,
         };
-        let earlier = if needs_log { self.log_of_earlier().await } else { Ok(Vec::new()) };
+        // What the agent has forgotten began in the session that this one continues.
+        let earlier = if keeps_lines { self.log_of_earlier().await } else { Ok(Vec::new()) };
         let earlier = match earlier {
             Err(damaged @ Error::Damaged { .. }) => {
                 return self.fail_prompt(stored.reader, &damaged.to_string()).await;
@@ -34,7 +35,7 @@ impl Owner {
         let logs = Logs { own: stored.lines, earlier };
         let mut record = self.record.clone();
         if !remembers {
-            self.history = Some(history::of(&record, &logs.own)?);
+            self.history = Some(history::of(&record, &logs)?);
             record.native_ids.clear();
         }
         match launcher.prepare(&record, &logs) {
