@@ -6,14 +6,15 @@ use std::sync::Arc;
 use interlingua::Entry;
 use interlingua::event::{Event, Outcome, ToolEnded, ToolStatus};
 use interlingua::json::{Json, Text};
-use interlingua_sessions::host::{HostLimits, Received};
-use interlingua_sessions::{CommandState, Host, MemoryStore, State};
+use interlingua_sessions::host::{Command, HostLimits, Received};
+use interlingua_sessions::{Acknowledgement, CommandState, Host, MemoryStore, SessionId, State};
+use tokio::task::JoinHandle;
 
 use crate::late_answers::{
     ANNOUNCED, INTRODUCTION, answer, ended, ends, intent, killed, next_host, paused, waiting, waits,
 };
 use crate::support::key;
-use crate::talker::{Fixture, Scripts, kinds, outcomes, within};
+use crate::talker::{Fixture, Scripts, kinds, outcomes, prompt, texts, within};
 use crate::unsteady::Unsteady;
 
 fn is_unknown(state: &CommandState) -> bool {
@@ -109,25 +110,65 @@ fn has_end(log: &[Entry]) -> bool {
     kinds(log).contains(&"tool_ended")
 }
 
+/// A host with the script, and a store that stores when the test lets it.
+async fn unsteady() -> (Fixture, Arc<Unsteady>) {
+    let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(Received::Unknown));
+    let unsteady = Arc::new(Unsteady::new(store.clone()));
+    let host = Host::open(unsteady.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
+    (Fixture { host, store, scripts }, unsteady)
+}
+
+/// Sends a command, and goes on without its acknowledgement.
+fn sending(
+    fixture: &Fixture,
+    id: &SessionId,
+    name: &'static str,
+    command: Command,
+) -> JoinHandle<Acknowledgement> {
+    let (host, id) = (fixture.host.clone(), id.clone());
+    tokio::spawn(async move { within(host.command(&id, key(name), command)).await.unwrap() })
+}
+
 /// An answer was acknowledged as delivered before the end of its call was stored. After a kill in between, the call
 /// was open in the log, and could be answered again.
 #[tokio::test]
 async fn an_answer_is_acknowledged_when_the_end_of_its_call_is_stored() {
-    let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(Received::Unknown));
-    let unsteady = Arc::new(Unsteady::new(store.clone()));
-    let host = Host::open(unsteady.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
-    let fixture = Fixture { host, store, scripts };
+    let (fixture, unsteady) = unsteady().await;
     let (id, calls) = fixture.dial("dial").await;
     unsteady.commits.forget_permits(usize::MAX);
-    let (host, of_task, call) = (fixture.host.clone(), id.clone(), calls[0].clone());
-    let answered =
-        tokio::spawn(async move { host.command(&of_task, key("a"), answer(&call, "blue")).await });
+    let answered = sending(&fixture, &id, "a", answer(&calls[0], "blue"));
     // That it is being delivered, and one more.
     unsteady.commits.add_permits(2);
     fixture.until(&id, has_end).await;
     assert!(!answered.is_finished());
     unsteady.commits.add_permits(1000);
-    assert_eq!(within(answered).await.unwrap().unwrap().state, CommandState::Delivered);
+    assert_eq!(within(answered).await.unwrap().state, CommandState::Delivered);
     let log = fixture.until_turns(&id, 1).await;
     assert_eq!((outcomes(&log), fixture.scripts.times("blue")), (vec![Outcome::Completed], 1));
+}
+
+/// The agent died, and the owner of the session learned of the answer first. The answer was refused for good, and the
+/// session went on waiting for it.
+#[tokio::test]
+async fn an_answer_in_the_moment_of_a_crash_is_late() {
+    let (fixture, unsteady) = unsteady().await;
+    let (id, calls) = fixture.dial("dial").await;
+    // The owner is busy while the agent dies.
+    unsteady.commits.forget_permits(usize::MAX);
+    let next = sending(&fixture, &id, "next", prompt("next"));
+    fixture.until_stored(&id, "next").await;
+    fixture.scripts.kill_caller().await;
+    let answered = sending(&fixture, &id, "a", answer(&calls[0], "blue"));
+    fixture.until_stored(&id, "a").await;
+    unsteady.commits.add_permits(1000);
+    assert_eq!(within(answered).await.unwrap().state, CommandState::Accepted);
+    assert_eq!(within(next).await.unwrap().state, CommandState::Accepted);
+    let log = fixture.until_turns(&id, 3).await;
+    let completed = Outcome::Completed;
+    assert_eq!(outcomes(&log), [Outcome::WaitingForClient, completed.clone(), completed]);
+    assert_eq!(texts(&log), ["resumed", "next"]);
+    assert_eq!(ends(&log), [ended(&calls[0], ToolStatus::Completed)]);
+    fixture.until_record(&id, |record| record.state == State::Idle).await;
+    let known = fixture.send(&id, "a", answer(&calls[0], "blue")).await;
+    assert_eq!((known.state, fixture.scripts.times("blue")), (CommandState::Delivered, 1));
 }

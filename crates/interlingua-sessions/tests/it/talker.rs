@@ -288,6 +288,16 @@ impl Fixture {
         .await;
     }
 
+    /// Waits until a command is stored.
+    pub(crate) async fn until_stored(&self, id: &SessionId, name: &str) {
+        within(async {
+            while self.store.acknowledged(id, &key(name)).await.unwrap().is_none() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
     pub(crate) async fn until_turns(&self, id: &SessionId, count: usize) -> Vec<Entry> {
         self.until(id, |log| outcomes(log).len() >= count).await
     }

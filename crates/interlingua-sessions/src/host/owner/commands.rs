@@ -72,13 +72,19 @@ impl Owner {
             Command::Close => self.close(key).await,
             command => {
                 self.mark(&key, CommandState::Delivering, None).await?;
-                let call = client_calls::outcome_of(&command).map(|(call, _)| call.to_owned());
-                let answer = self.act(command).await;
-                if let (Ok(at), Some(call)) = (&answer, call) {
-                    self.append_until(*at).await?;
-                    self.append_end_of(&call).await?;
+                let answered = client_calls::outcome_of(&command)
+                    .map(|(call, outcome)| (call.to_owned(), outcome));
+                match (self.act(command).await, answered) {
+                    (Ok(at), Some((call, _))) => {
+                        self.append_until(at).await?;
+                        self.append_end_of(&call).await?;
+                        self.settle_at(key, CommandState::Delivered, at).await
+                    }
+                    (Err(refused), Some((call, outcome))) => {
+                        self.answer_lost(key, &call, outcome, &refused).await
+                    }
+                    (answer, None) => self.settle_answered(key, answer).await,
                 }
-                self.settle_answered(key, answer).await
             }
         }
     }
@@ -192,7 +198,7 @@ impl Owner {
     }
 
     /// Notes how far a command got, and at which entry it took effect.
-    async fn mark(
+    pub(super) async fn mark(
         &mut self,
         key: &IdempotencyKey,
         state: CommandState,
