@@ -172,3 +172,46 @@ async fn an_answer_in_the_moment_of_a_crash_is_late() {
     let known = fixture.send(&id, "a", answer(&calls[0], "blue")).await;
     assert_eq!((known.state, fixture.scripts.times("blue")), (CommandState::Delivered, 1));
 }
+
+#[tokio::test]
+async fn one_of_two_answers_that_are_sent_at_once_is_accepted() {
+    let fixture = Fixture::new().await;
+    let (id, calls) = fixture.dial("dial").await;
+    let sent = [("a", "blue"), ("b", "crimson")];
+    let sent = sent.map(|(name, text)| sending(&fixture, &id, name, answer(&calls[0], text)));
+    let mut states = Vec::new();
+    for sent in sent {
+        states.push(within(sent).await.unwrap().state);
+    }
+    let is_delivered = |state: &&CommandState| **state == CommandState::Delivered;
+    let is_refused = |state: &&CommandState| matches!(state, CommandState::Refused { .. });
+    let counts =
+        (states.iter().filter(is_delivered).count(), states.iter().filter(is_refused).count());
+    assert_eq!(counts, (1, 1), "{states:?}");
+    let log = fixture.until_turns(&id, 1).await;
+    assert_eq!(ends(&log), [ended(&calls[0], ToolStatus::Completed)]);
+    assert_eq!(fixture.scripts.times("blue") + fixture.scripts.times("crimson"), 1);
+}
+
+/// The server is killed while two calls of an agent are open. The agent gets both answers, once.
+#[tokio::test]
+async fn two_calls_that_are_open_at_a_kill_are_answered_once() {
+    let fixture = Fixture::new().await;
+    let (id, calls) = fixture.dial("dial two").await;
+    // The next host takes the session, and the guard of the lost agent ends it.
+    let next = next_host(&fixture.store, Received::Unknown).await;
+    fixture.scripts.kill_caller().await;
+    assert_eq!(next.until_called(&id, 2).await, calls);
+    assert_eq!(next.send(&id, "a", answer(&calls[0], "blue")).await.state, CommandState::Accepted);
+    assert_eq!(next.send(&id, "b", answer(&calls[1], "green")).await.state, CommandState::Accepted);
+    let log = next.until_turns(&id, 2).await;
+    assert_eq!(outcomes(&log), [Outcome::WaitingForClient, Outcome::Completed]);
+    let mut ends = ends(&log);
+    ends.sort_by_key(|(call, _)| call.clone());
+    let mut expected: Vec<_> =
+        calls.iter().map(|call| ended(call, ToolStatus::Completed)).collect();
+    expected.sort_by_key(|(call, _)| call.clone());
+    assert_eq!(ends, expected);
+    let times = |text| (fixture.scripts.times(text), next.scripts.times(text));
+    assert_eq!((times("blue"), times("green")), ((0, 1), (0, 1)));
+}
