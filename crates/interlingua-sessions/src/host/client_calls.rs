@@ -10,7 +10,7 @@ use interlingua::event::{Data, Event, Executor, Outcome, ToolEnded};
 use interlingua::json::Json;
 use interlingua_agents::{CallOutcome, LateResult};
 
-use super::command::{Command, DENIED, Verdict};
+use super::command::{Command, DECLINED, DENIED, Verdict};
 use crate::Waiting;
 
 /// The calls of the client's tools in the last turn.
@@ -131,11 +131,14 @@ fn digest(ended: &ToolEnded<'_>) -> u64 {
 /// What a command answers to which call, if it is an answer to one.
 pub(super) fn outcome_of(command: &Command) -> Option<(&str, CallOutcome)> {
     match command {
-        Command::Answer { request, answer: Some(answer), .. } => {
+        // Clients that write every field decline with a null as the answer.
+        Command::Answer { request, answer: Some(answer), decline }
+            if !answer.is_null() || decline.is_none() =>
+        {
             Some((request, CallOutcome::Output(answer.clone())))
         }
-        Command::Answer { request, answer: None, decline } => {
-            let why = decline.clone().unwrap_or_else(|| "the user declined to answer".to_owned());
+        Command::Answer { request, decline, .. } => {
+            let why = decline.clone().unwrap_or_else(|| DECLINED.to_owned());
             Some((request, CallOutcome::Failed(why)))
         }
         Command::Decide { request, decision: Verdict::Deny, reason } => {

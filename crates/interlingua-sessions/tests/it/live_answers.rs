@@ -7,7 +7,10 @@ use interlingua::Entry;
 use interlingua::event::{Event, Outcome, ToolEnded, ToolStatus};
 use interlingua::json::{Json, Text};
 use interlingua_sessions::host::{Command, HostLimits, Received};
-use interlingua_sessions::{Acknowledgement, CommandState, Host, MemoryStore, SessionId, State};
+use interlingua_sessions::{
+    Acknowledgement, CommandState, Host, MemoryStore, SessionId, State, Store,
+};
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::late_answers::{
@@ -214,4 +217,43 @@ async fn two_calls_that_are_open_at_a_kill_are_answered_once() {
     assert_eq!(ends, expected);
     let times = |text| (fixture.scripts.times(text), next.scripts.times(text));
     assert_eq!((times("blue"), times("green")), ((0, 1), (0, 1)));
+}
+
+/// A tool that returns nothing made the model read that the user declined to answer.
+#[tokio::test]
+async fn a_null_is_the_result_of_a_call_and_no_answer_to_a_question() {
+    let read = |fields: Value| -> Command {
+        let mut command = json!({"type": "answer"});
+        command.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        serde_json::from_value(command).unwrap()
+    };
+    for (fields, status) in [
+        (json!({"answer": null}), ToolStatus::Completed),
+        (json!({"answer": null, "decline": "the page is gone"}), ToolStatus::Failed),
+        (json!({}), ToolStatus::Failed),
+    ] {
+        for is_late in [false, true] {
+            let fixture = Fixture::new().await;
+            let (id, calls) = fixture.dial("dial").await;
+            if is_late {
+                fixture.scripts.kill_caller().await;
+                fixture.until_turns(&id, 1).await;
+            }
+            let mut given = fields.clone();
+            given["request"] = json!(calls[0]);
+            fixture.send(&id, "a", read(given)).await;
+            let log = fixture.until_turns(&id, if is_late { 2 } else { 1 }).await;
+            assert_eq!(ends(&log), [ended(&calls[0], status.clone())], "{fields} {is_late}");
+            let declined = fixture.scripts.times("the user declined to answer");
+            assert_eq!(declined, usize::from(fields == json!({})), "{fields} {is_late}");
+        }
+    }
+    let fixture = Fixture::new().await;
+    let id = fixture.create("ask me").await;
+    fixture.until_record(&id, |record| matches!(record.state, State::Waiting { .. })).await;
+    let record = fixture.store.load(&id).await.unwrap().unwrap();
+    let State::Waiting { waiting } = &record.state else { panic!("{record:?}") };
+    let null = json!({"request": waiting[0].request(), "answer": null});
+    assert_eq!(fixture.send(&id, "a", read(null)).await.state, CommandState::Delivered);
+    assert_eq!(texts(&fixture.until_turns(&id, 1).await), ["denied"]);
 }

@@ -5,7 +5,7 @@ use interlingua_agents::permission::Decision;
 
 use super::{Live, Owner};
 use crate::host::client_calls;
-use crate::host::command::{Command, Reaction, WhilePending};
+use crate::host::command::{Command, DECLINED, Reaction, WhilePending};
 use crate::host::delivery::{QueuedPrompt, Turn};
 use crate::{
     Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, Queued,
@@ -175,12 +175,15 @@ impl Owner {
                 Reaction::Decide(decision) => handle.decide(&request, decision).await,
                 Reaction::Always(always) => handle.allow_always(&request, always).await,
             },
-            Command::Answer { request, answer: Some(answer), .. } => {
-                handle.answer(&request, answer).await
-            }
-            Command::Answer { request, answer: None, decline } => {
-                let reason = decline.unwrap_or_else(|| "the user declined to answer".to_owned());
-                handle.decline(&request, &reason).await
+            Command::Answer { request, answer, decline } => {
+                let is_call = self.observed.client_calls.is_open(&request);
+                // A tool may return nothing, and nothing is no answer to a question.
+                let may_be_null = is_call && decline.is_none();
+                let reason = decline.unwrap_or_else(|| DECLINED.to_owned());
+                match answer.filter(|answer| may_be_null || !answer.is_null()) {
+                    Some(answer) => handle.answer(&request, answer).await,
+                    None => handle.decline(&request, &reason).await,
+                }
             }
             Command::Interrupt => handle.interrupt().await,
             Command::Prompt { .. } | Command::Close => Ok(self.next),
