@@ -7,6 +7,7 @@ mod stores;
 mod acknowledging;
 mod contract;
 mod forgotten_sessions;
+mod giving_way;
 mod holding;
 mod host;
 mod late_answers;

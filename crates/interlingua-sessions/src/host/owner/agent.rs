@@ -70,8 +70,8 @@ impl Owner {
         options.reader = Some(reader);
         match agent.start(options).await {
             Ok(Session { handle, entries, .. }) => {
-                let (rests_since, ends) = (None, false);
-                let live = Live { handle, entries, requests, rests_since, ends, _slot: slot };
+                let (pause, ends) = (None, false);
+                let live = Live { handle, entries, requests, pause, ends, _slot: slot };
                 self.agent = Some(live);
                 Ok(())
             }
@@ -126,7 +126,7 @@ impl Owner {
     /// After the last entry of the agent's session.
     pub(super) async fn agent_ended(&mut self) -> Result<(), Error> {
         self.agent = None;
-        self.note_rest();
+        self.note_pause();
         // The intent of this prompt was not stored, so it was not sent.
         if let Some(prompt) = self.current.take()
             && matches!(self.observed.turn, Turn::Announced(_))
@@ -165,7 +165,7 @@ impl Owner {
             drop(handle);
             entries.end().await;
         }
-        self.note_rest();
+        self.note_pause();
     }
 
     /// Ends the agent, and deletes the session. If it cannot be deleted, it goes on without its agent.
@@ -241,7 +241,7 @@ impl Owner {
             let patch = Patch { state: Some(self.state()), ..Patch::default() };
             self.commit(Commit { patch, commands, ..Commit::default() }).await?;
         }
-        self.note_rest();
+        self.note_pause();
         Ok(())
     }
 }
