@@ -309,9 +309,10 @@ impl Live {
 
     /// Starts the next epoch, with the prompt of an agent that receives it then.
     async fn start_epoch(&mut self, prompt: Option<&Prompt>) -> Result<(), Error> {
+        let shown = prompt.map(|prompt| self.shown(prompt));
         let launch = self.next_launch()?;
-        if let Some(prompt) = prompt {
-            launch.deliver(&prompt.written())?;
+        if let Some(shown) = &shown {
+            launch.deliver(&shown.written())?;
         }
         launch.prepare()?;
         let started = launch.command.start().await.map_err(|problem| {
@@ -339,8 +340,8 @@ impl Live {
         }
         self.epoch = Some(Epoch::new(launch, process, spool, self.read_interval));
         self.call_driver(|driver, steps| driver.start(steps));
-        if let Some(prompt) = prompt {
-            self.begin_turn(prompt);
+        if let (Some(prompt), Some(shown)) = (prompt, shown) {
+            self.begin_turn(prompt, &shown);
         }
         self.handle_observations().await;
         Ok(())
@@ -350,11 +351,20 @@ impl Live {
     async fn send_prompt(&mut self) {
         let Some(prompt) = self.prompts.next(self.reader.next_sequence()) else { return };
         self.reader.expect_turn(true);
-        self.begin_turn(&prompt);
+        let shown = self.shown(&prompt);
+        self.begin_turn(&prompt, &shown);
         self.handle_observations().await;
     }
 
-    fn begin_turn(&mut self, prompt: &Prompt) {
+    /// A prompt as the agent gets it: long results are in files.
+    fn shown(&mut self, prompt: &Prompt) -> Prompt {
+        let mut shown = prompt.clone();
+        shown.results = self.long_results.shown_late(&prompt.results);
+        shown
+    }
+
+    /// Begins the turn of a prompt, which the agent gets in another form.
+    fn begin_turn(&mut self, prompt: &Prompt, shown: &Prompt) {
         self.in_turn = true;
         self.clock.turn_started(Instant::now());
         let answers = prompt.results.iter().map(|result| {
@@ -362,11 +372,9 @@ impl Live {
             result.outcome.to_event(&result.call, redact)
         });
         self.reader.answer_with_next_turn(answers.collect());
-        let mut prompt = prompt.clone();
-        prompt.results = self.long_results.shown_late(&prompt.results);
-        let text = prompt.written();
+        let text = shown.written();
         self.call_driver(|driver, steps| {
-            let is_placed = prompt.only_resumes() && driver.resume(&prompt.results, &text, steps);
+            let is_placed = shown.only_resumes() && driver.resume(&shown.results, &text, steps);
             if !is_placed {
                 driver.prompt(&text, steps);
             }

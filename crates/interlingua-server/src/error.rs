@@ -100,6 +100,9 @@ impl From<Error> for ApiError {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "owner_changed", message).retry_after(1)
             }
             Error::NotClosed(_) => Self::new(StatusCode::CONFLICT, "session_not_closed", message),
+            Error::Continued { .. } => {
+                Self::new(StatusCode::CONFLICT, "session_continued", message)
+            }
             Error::NotLaunched(_) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "agent_not_available", message)
             }

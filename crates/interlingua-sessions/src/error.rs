@@ -31,6 +31,16 @@ pub enum Error {
     /// The session is not closed.
     #[error("the session {0} is not closed: send it a prompt, or close it and then continue it")]
     NotClosed(SessionId),
+    /// The session was continued already.
+    #[error(
+        "the session {id} is continued by {by} already: send that one a prompt, or close it and then continue it"
+    )]
+    Continued {
+        /// The session.
+        id: SessionId,
+        /// The one that continues it, and is not closed.
+        by: SessionId,
+    },
     /// The agent of a session cannot be started; why.
     #[error("{0}")]
     NotLaunched(String),

@@ -102,7 +102,7 @@ impl Rebuilt {
                 let intent = intent(state).map(|key| Intent { key, at: entry.received_at });
                 self.intent = intent.or(self.intent.take());
             }
-            self.client_calls.observe(&entry.event);
+            self.client_calls.observe(&entry.event, entry.received_at);
             self.continuation.push(entry.borrowed());
         }
         self.next = page.next;

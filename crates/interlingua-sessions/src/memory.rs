@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::store::system_clock;
+use crate::store::{check_continuation, system_clock};
 use crate::wakes::Wakes;
 use crate::{
     Acknowledgement, Answer, Clock, CommandState, Commit, Counts, Error, Fence, Filter,
@@ -129,11 +129,26 @@ impl Store for MemoryStore {
     }
 
     fn update<'a>(&'a self, id: &'a SessionId, patch: Patch) -> Answer<'a, SessionRecord> {
-        ready(self.with(id, |session, now| {
+        let now = (self.clock)();
+        let mut sessions = self.lock();
+        let is_kept = |it: &&StoredSession| !it.record.is_expired(now);
+        let known = |id: &SessionId| {
+            let known = sessions.sessions.get(id).filter(is_kept);
+            Ok(known.map(|known| known.record.clone()))
+        };
+        let checked = match (known(id), &patch.continued_by) {
+            (Ok(Some(record)), Some(by)) => check_continuation(&record, by, known),
+            (Ok(Some(_)), None) => Ok(()),
+            _ => Err(Error::NotFound(id.clone())),
+        };
+        let session = checked.and_then(|()| {
+            sessions.sessions.get_mut(id).ok_or_else(|| Error::NotFound(id.clone()))
+        });
+        ready(session.map(|session| {
             session.record.apply(&Patch { state: None, ..patch });
             session.record.updated_at = session.record.updated_at.max(now);
             session.use_at(now);
-            Ok(session.record.clone())
+            session.record.clone()
         }))
     }
 

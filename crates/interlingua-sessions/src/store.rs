@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Lines, Patch, Queued, SessionId,
-    SessionRecord, StoredCommand,
+    SessionRecord, State, StoredCommand,
 };
 
 /// The result of an operation.
@@ -26,6 +26,25 @@ pub(crate) fn system_clock() -> Clock {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
     })
+}
+
+/// Refuses that a session is continued by another one as well: both would use the same session of the agent, of
+/// which most agents lose a turn then. One that was closed gives way, unless it is continued itself.
+pub(crate) fn check_continuation(
+    record: &SessionRecord,
+    by: &SessionId,
+    load: impl Fn(&SessionId) -> Result<Option<SessionRecord>, Error>,
+) -> Result<(), Error> {
+    let (mut next, mut passed) = (record.continued_by.clone(), Vec::new());
+    while let Some(id) = next.filter(|id| id != by && !passed.contains(id)) {
+        let Some(known) = load(&id)? else { return Ok(()) };
+        if known.state != State::Ended {
+            return Err(Error::Continued { id: record.id.clone(), by: id });
+        }
+        next = known.continued_by;
+        passed.push(id);
+    }
+    Ok(())
 }
 
 /// Proves who owns a session. A newer fence invalidates all older ones, and none is ever repeated.
@@ -98,7 +117,8 @@ pub trait Store: Send + Sync {
     fn load<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Option<SessionRecord>>;
 
     /// Changes fields of a record, except for its state, also if the session is closed or owned by
-    /// someone else. Returns the changed record.
+    /// someone else. Returns the changed record. A session that is continued by another one, which is not
+    /// closed, is [rejected](Error::Continued) if the change names a further one.
     fn update<'a>(&'a self, id: &'a SessionId, patch: Patch) -> Answer<'a, SessionRecord>;
 
     /// Notes that a session was used, so that it is kept.

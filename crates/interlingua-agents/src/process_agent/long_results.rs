@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::session::{CallOutcome, LONGEST_RESULT, LateResult};
+use crate::session::{CallOutcome, LONGEST_RESULT, LateResult, long_result_note};
 
 /// The results of a session that are in files.
 #[derive(Debug, Default)]
@@ -34,10 +34,8 @@ impl LongResults {
             Ok(path) => format!("all of it is in the file {}", path.display()),
             Err(problem) => format!("the rest is lost, because it could not be stored: {problem}"),
         };
-        let note = format!(
-            "[This result has {} bytes. What follows is its beginning; {location}]\n\n",
-            text.len()
-        );
+        let note = long_result_note(text.len());
+        let note = format!("{note} What follows is its beginning; {location}]\n\n");
         let room = LONGEST_RESULT.saturating_sub(note.len());
         let beginning = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
         // An agent that shortens the text by its own measure keeps its first line.
@@ -101,6 +99,7 @@ mod tests {
         let text = "zeile ä\n".repeat(10_000);
         let shown = long.shown(text.as_str().into()).into_owned();
         assert!(shown.len() <= LONGEST_RESULT, "{}", shown.len());
+        assert!(shown.starts_with(&*CallOutcome::Output(text.as_str().into()).trace()));
         let [path] = long.files() else { panic!("{:?}", long.files()) };
         let path = path.clone();
         let (first, beginning) = shown.split_once("\n\n").unwrap();

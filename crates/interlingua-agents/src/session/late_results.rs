@@ -19,6 +19,11 @@ const INTRODUCTION: &str = "Your last turn was cut off while it waited for tools
 /// middle, or give a file name only; Gemini repeats all of it with every request.
 pub(crate) const LONGEST_RESULT: usize = 20_000;
 
+/// The beginning of what such an agent gets of a longer result.
+pub(crate) fn long_result_note(bytes: usize) -> String {
+    format!("[This result has {bytes} bytes.")
+}
+
 /// How a client has answered a call of one of its tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -42,6 +47,13 @@ impl CallOutcome {
             Self::Output(other) => (format!("{other:#}").into(), false),
             Self::Failed(why) | Self::Denied(why) | Self::Cancelled(why) => (why.into(), true),
         }
+    }
+
+    /// What is found of it where an agent with a process stores it. Such an agent gets a long one in another
+    /// form, of which this is the beginning.
+    pub fn trace(&self) -> Cow<'_, str> {
+        let (text, _) = self.text();
+        if text.len() > LONGEST_RESULT { long_result_note(text.len()).into() } else { text }
     }
 
     /// The event that ends a call, in which a text may be replaced: it may contain keys.

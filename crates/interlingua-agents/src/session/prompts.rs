@@ -16,6 +16,8 @@ use super::{LateResult, Refused};
 pub struct Prompt {
     /// The text.
     pub text: String,
+    /// What the agent reads before the text or the results, because its session has not begun with it.
+    pub preamble: Option<String>,
     /// Adds the prompt to the running turn, where the agent can, instead of queueing it.
     pub joins: bool,
     /// Files that are sent with it, to agents that are model APIs.
@@ -57,8 +59,8 @@ impl Eq for Receipt {}
 impl Prompt {
     /// A prompt that waits for its turn.
     pub fn new(text: impl Into<String>) -> Self {
-        let (text, receipt) = (text.into(), None);
-        Self { text, joins: false, files: Vec::new(), results: Vec::new(), receipt }
+        let (text, preamble, receipt) = (text.into(), None, None);
+        Self { text, preamble, joins: false, files: Vec::new(), results: Vec::new(), receipt }
     }
 
     /// A prompt that is added to the running turn. Without a running turn, it starts one.
@@ -78,16 +80,28 @@ impl Prompt {
         Self { results, ..Self::new("") }
     }
 
-    /// Whether it has results and no text.
+    /// The same prompt for an agent that has to read something else before it.
+    #[must_use]
+    pub fn after(mut self, preamble: impl Into<String>) -> Self {
+        self.preamble = Some(preamble.into());
+        self
+    }
+
+    /// Whether it has results and nothing else, so that an agent may take them in the places of their calls. One
+    /// with a preamble does not know of these calls.
     pub(crate) fn only_resumes(&self) -> bool {
-        self.text.is_empty() && !self.results.is_empty()
+        self.text.is_empty() && !self.results.is_empty() && self.preamble.is_none()
     }
 
     /// What an agent reads that does not take results in the places of their calls.
     pub fn written(&self) -> Cow<'_, str> {
-        match self.only_resumes() {
+        let written: Cow<'_, str> = match self.text.is_empty() && !self.results.is_empty() {
             true => LateResult::prompt(&self.results).into(),
             false => self.text.as_str().into(),
+        };
+        match &self.preamble {
+            Some(preamble) => format!("{preamble}\n\n{written}").into(),
+            None => written,
         }
     }
 

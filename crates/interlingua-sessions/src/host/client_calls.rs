@@ -4,10 +4,13 @@
 //! is *late*: it is given to the agent with the next prompt. Until its turn begins, its command stays
 //! accepted, so that it survives the process that took it.
 
-use interlingua::event::{Data, Event, Executor, Outcome};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use interlingua::event::{Data, Event, Executor, Outcome, ToolEnded};
+use interlingua::json::Json;
 use interlingua_agents::{CallOutcome, LateResult};
 
-use super::command::{Command, Verdict};
+use super::command::{Command, DECLINED, DENIED, Verdict};
 use crate::Waiting;
 
 /// The calls of the client's tools in the last turn.
@@ -15,6 +18,8 @@ use crate::Waiting;
 pub(crate) struct ClientCalls {
     /// Those that were not answered.
     open: Vec<OpenCall>,
+    /// Those that have ended, and a digest of what each of them ended with: results may be long.
+    ended: Vec<(String, u64)>,
     /// The turn has ended, and waits for the client.
     wait: bool,
     /// The agent has ended it itself, instead of being lost.
@@ -27,11 +32,13 @@ struct OpenCall {
     native: Option<String>,
     tool: String,
     input: String,
+    /// When it was made, in milliseconds since 1970.
+    at: Option<u64>,
 }
 
 impl ClientCalls {
-    /// Takes the next event of the log.
-    pub(crate) fn observe(&mut self, event: &Event<'_>) {
+    /// Takes the next event of the log, and its time.
+    pub(crate) fn observe(&mut self, event: &Event<'_>, at: Option<u64>) {
         match &event.data {
             Data::TurnStarted(started) if !started.replay => *self = Self::default(),
             Data::ToolStarted(started) if started.executor == Executor::Client => {
@@ -43,6 +50,7 @@ impl ClientCalls {
                         .input
                         .as_ref()
                         .map_or_else(String::new, |it| it.get().to_owned()),
+                    at,
                 });
             }
             Data::ToolInput(given) if given.executor == Executor::Client => {
@@ -55,6 +63,7 @@ impl ClientCalls {
             Data::ToolEnded(ended) if ended.executor == Executor::Client => {
                 let id = ended.call.to_string();
                 self.open.retain(|call| call.id != id);
+                self.ended.push((id, digest(ended)));
             }
             Data::TurnEnded(ended) if !ended.replay => {
                 self.wait = ended.outcome == Outcome::WaitingForClient;
@@ -77,6 +86,18 @@ impl ClientCalls {
         self.open.iter().any(|call| call.id == id)
     }
 
+    /// When a call was made that was not answered.
+    pub(super) fn made_at(&self, id: &str) -> Option<u64> {
+        self.open.iter().find(|call| call.id == id)?.at
+    }
+
+    /// Whether a call has ended with this answer, and not with another one.
+    pub(super) fn has_ended_with(&self, id: &str, outcome: &CallOutcome) -> bool {
+        let Data::ToolEnded(ended) = end_of(id, outcome).data else { return false };
+        let sought = digest(&ended);
+        self.ended.iter().any(|(ended, digest)| ended == id && *digest == sought)
+    }
+
     /// What the session waits for after its turn has ended.
     pub(super) fn waiting(&self) -> Vec<Waiting> {
         let open = self.open.iter().filter(|_| self.wait);
@@ -87,23 +108,42 @@ impl ClientCalls {
     /// The late answer to a call.
     pub(super) fn late(&self, id: &str, outcome: CallOutcome) -> Option<LateResult> {
         let call = self.open.iter().find(|call| call.id == id).filter(|_| self.wait)?;
-        let OpenCall { id, native, tool, input } = call.clone();
+        let OpenCall { id, native, tool, input, at: _ } = call.clone();
         Some(LateResult { call: id, native, tool, input, outcome, deferred: self.deferred })
     }
+}
+
+/// The event that ends a call with an answer.
+pub(super) fn end_of(id: &str, outcome: &CallOutcome) -> Event<'static> {
+    let (call, outcome) = (id.to_owned(), outcome.clone());
+    let (native, tool, input) = (None, String::new(), String::new());
+    LateResult { call, native, tool, input, outcome, deferred: false }.to_event()
+}
+
+fn digest(ended: &ToolEnded<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{:?}", ended.status).hash(&mut hasher);
+    ended.output.as_ref().map(Json::get).hash(&mut hasher);
+    ended.error.as_ref().map(ToString::to_string).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What a command answers to which call, if it is an answer to one.
 pub(super) fn outcome_of(command: &Command) -> Option<(&str, CallOutcome)> {
     match command {
-        Command::Answer { request, answer: Some(answer), .. } => {
+        // Clients that write every field decline with a null as the answer.
+        Command::Answer { request, answer: Some(answer), decline }
+            if !answer.is_null() || decline.is_none() =>
+        {
             Some((request, CallOutcome::Output(answer.clone())))
         }
-        Command::Answer { request, answer: None, decline } => {
-            let why = decline.clone().unwrap_or_else(|| "the user declined to answer".to_owned());
+        Command::Answer { request, decline, .. } => {
+            let why = decline.clone().unwrap_or_else(|| DECLINED.to_owned());
             Some((request, CallOutcome::Failed(why)))
         }
         Command::Decide { request, decision: Verdict::Deny, reason } => {
-            let why = reason.clone().unwrap_or_else(|| "the user refused it".to_owned());
+            // A live agent gets the same words, for which its files are searched.
+            let why = reason.clone().unwrap_or_else(|| DENIED.to_owned());
             Some((request, CallOutcome::Denied(why)))
         }
         _ => None,
@@ -135,18 +175,18 @@ mod tests {
     #[test]
     fn a_call_waits_after_the_end_of_a_turn_that_waits_for_the_client() {
         let mut calls = ClientCalls::default();
-        calls.observe(&started("a"));
-        calls.observe(&started("b"));
+        calls.observe(&started("a"), None);
+        calls.observe(&started("b"), None);
         assert!(calls.has_open() && calls.waiting().is_empty());
         let (call, executor) = (Text::plain("a"), Executor::Client);
-        calls.observe(&Event::new(ToolEnded { call, executor, ..ToolEnded::default() }));
-        calls.observe(&ended(Outcome::WaitingForClient));
+        calls.observe(&Event::new(ToolEnded { call, executor, ..ToolEnded::default() }), None);
+        calls.observe(&ended(Outcome::WaitingForClient), None);
         let waiting = Waiting::ClientTool { request: "b".to_owned(), tool: "ask".to_owned() };
         assert_eq!(calls.waiting(), [waiting]);
         let late = calls.late("b", CallOutcome::Output(json!(1))).unwrap();
         assert_eq!((&*late.call, &*late.input, late.deferred), ("b", "{}", true));
         assert_eq!(calls.late("a", CallOutcome::Output(json!(1))), None);
-        calls.observe(&Event::new(TurnStarted::default()));
+        calls.observe(&Event::new(TurnStarted::default()), None);
         assert_eq!(calls, ClientCalls::default());
     }
 
@@ -154,9 +194,9 @@ mod tests {
     #[test]
     fn a_call_is_deferred_only_if_the_agent_has_ended_the_turn_itself() {
         let mut calls = ClientCalls::default();
-        calls.observe(&started("a"));
+        calls.observe(&started("a"), None);
         let lost = ended(Outcome::WaitingForClient).because(Some(Reason::ProcessEnded));
-        calls.observe(&lost);
+        calls.observe(&lost, None);
         assert!(!calls.late("a", CallOutcome::Output(json!(1))).unwrap().deferred);
     }
 
@@ -165,15 +205,15 @@ mod tests {
     fn a_turn_waits_for_the_client_from_the_entry_of_the_call_on() {
         let mut observed = crate::host::observation::Observed::resting();
         assert!(!observed.waits_for_client());
-        observed.client_calls.observe(&started("a"));
+        observed.client_calls.observe(&started("a"), None);
         assert!(observed.waits_for_client() && observed.waiting.is_empty());
     }
 
     #[test]
     fn no_call_waits_after_another_end() {
         let mut calls = ClientCalls::default();
-        calls.observe(&started("a"));
-        calls.observe(&ended(Outcome::Failed));
+        calls.observe(&started("a"), None);
+        calls.observe(&ended(Outcome::Failed), None);
         assert!(calls.waiting().is_empty() && !calls.has_open());
     }
 }

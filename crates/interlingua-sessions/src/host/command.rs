@@ -1,7 +1,7 @@
 //! What can be asked of a session.
 
 use interlingua_agents::permission::{Always, Decision};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// A command for a session, as clients send it and as it is stored.
@@ -38,8 +38,9 @@ pub enum Command {
     Answer {
         /// The id of the request, or of its tool call.
         request: String,
-        /// The answer, in the form that the question asks for. Without one, the question is declined.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// The answer, in the form that the question asks for. Without one, the question is declined. A null
+        /// declines a question, too; of a call of the client's tools, it is the result.
+        #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
         answer: Option<Value>,
         /// Why it is declined; the agent receives it.
@@ -52,12 +53,23 @@ pub enum Command {
     Close,
 }
 
+/// Reads a null as an answer: a tool of the client may return nothing.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
 impl Command {
     /// A prompt that is queued behind everything else.
     pub fn prompt(text: impl Into<String>) -> Self {
         Self::Prompt { text: text.into(), while_pending: WhilePending::Queue, joins: false }
     }
 }
+
+/// Why something is denied, if its sender does not say.
+pub(super) const DENIED: &str = "the user denied it";
+
+/// Why a question or a call is not answered, if its sender does not say.
+pub(super) const DECLINED: &str = "the user declined to answer";
 
 /// What happens to a prompt while the session waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -100,7 +112,7 @@ impl Verdict {
             Self::Allow => Reaction::Decide(Decision::Allow),
             Self::AllowAlways => Reaction::Always(Always::Same),
             Self::Deny => {
-                let reason = reason.unwrap_or_else(|| "the user denied it".to_owned());
+                let reason = reason.unwrap_or_else(|| DENIED.to_owned());
                 Reaction::Decide(Decision::Deny(reason))
             }
         }

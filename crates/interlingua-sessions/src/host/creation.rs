@@ -92,7 +92,9 @@ impl Host {
             && let Some(known) = self.shared.store.load(&id).await?
         {
             let known = of_request(known, &request, key)?;
-            self.begin(&id, new.continues, new.prompt, new.key).await?;
+            // Another one may continue the earlier session since this one was closed.
+            let continues = new.continues.filter(|_| known.state != State::Ended);
+            self.begin(&id, continues, new.prompt, new.key).await?;
             return Ok(known);
         }
         let mut record = SessionRecord::new(id, new.agent, now);

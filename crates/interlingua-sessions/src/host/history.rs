@@ -4,8 +4,9 @@ use interlingua::dialect::{self, EncodeOptions};
 use interlingua::event::Data;
 use interlingua::{Entry, Writer};
 
+use super::Logs;
 use crate::log;
-use crate::{Error, SessionRecord};
+use crate::{Error, SessionId, SessionRecord};
 
 /// The longest history, in bytes. Of a longer one, the end is kept.
 const LONGEST: usize = 128 * 1024;
@@ -14,18 +15,37 @@ const LONGEST: usize = 128 * 1024;
 const INTRODUCTION: &str = "This continues an earlier conversation, of which you have no memory. This is what was said and \
                             done in it; the last turn may be cut off:";
 
-/// The history of a session whose log has these entries, one per line.
-pub(super) fn of(record: &SessionRecord, lines: &[u8]) -> Result<String, Error> {
+/// The history of a session with these logs: that of the session which it continues comes first.
+pub(super) fn of(record: &SessionRecord, logs: &Logs) -> Result<String, Error> {
+    let mut history = Vec::new();
+    let earlier = record.continues.as_ref().map(|earlier| (earlier, &*logs.earlier));
+    for (id, lines) in earlier.into_iter().chain([(&record.id, &*logs.own)]) {
+        write(record, id, lines, &mut history)?;
+    }
+    let history = String::from_utf8_lossy(&history);
+    let start = history.ceil_char_boundary(history.len().saturating_sub(LONGEST));
+    let cut = if start > 0 { "[the beginning is left out]\n" } else { "" };
+    let kept = history.get(start..).unwrap_or_default().trim();
+    Ok(format!("{INTRODUCTION}\n\n<history>\n{cut}{kept}\n</history>"))
+}
+
+/// Writes what happened in a session whose log has these entries, one per line.
+fn write(
+    record: &SessionRecord,
+    id: &SessionId,
+    lines: &[u8],
+    history: &mut Vec<u8>,
+) -> Result<(), Error> {
     let failed = |problem: interlingua::Error| Error::Failed(problem.to_string());
     let options = EncodeOptions { id_seed: Some(record.id_seed), ..EncodeOptions::default() };
     let dialect = dialect::named("text").map_err(failed)?;
     let mut writer = Writer::new(dialect, &options).map_err(failed)?;
-    let (mut history, mut prompt) = (Vec::new(), None);
+    let mut prompt = None;
     for (number, line) in (0..).zip(lines.split(|byte| *byte == b'\n')) {
         if line.is_empty() {
             continue;
         }
-        let damaged = |_| Error::Damaged { id: record.id.clone(), entry: number };
+        let damaged = |_| Error::Damaged { id: id.clone(), entry: number };
         let entry: Entry = serde_json::from_slice(line).map_err(damaged)?;
         match &entry.event.data {
             Data::HostState(state) => {
@@ -42,14 +62,10 @@ pub(super) fn of(record: &SessionRecord, lines: &[u8]) -> Result<String, Error> 
             }
             _ => {}
         }
-        writer.write(entry.borrowed(), &mut history);
+        writer.write(entry.borrowed(), history);
     }
-    writer.finish(&mut history);
-    let history = String::from_utf8_lossy(&history);
-    let start = history.ceil_char_boundary(history.len().saturating_sub(LONGEST));
-    let cut = if start > 0 { "[the beginning is left out]\n" } else { "" };
-    let kept = history.get(start..).unwrap_or_default().trim();
-    Ok(format!("{INTRODUCTION}\n\n<history>\n{cut}{kept}\n</history>"))
+    writer.finish(history);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -59,8 +75,8 @@ mod tests {
     use interlingua::json::Text;
 
     use super::*;
+    use crate::IdempotencyKey;
     use crate::host::delivery::{self, QueuedPrompt};
-    use crate::{IdempotencyKey, SessionId};
 
     fn log(events: Vec<Event<'static>>) -> String {
         let entries = (0..).zip(events).map(|(sequence, event)| Entry {
@@ -86,17 +102,19 @@ mod tests {
         let record = SessionRecord::new(SessionId::new("s").unwrap(), "copilot", 0);
         let repeated = UserMessage { text: Text::plain("Fill in the form."), ..<_>::default() };
         let repeated = Event::new(repeated);
-        let lines = log(vec![delivery::announcement(&prompt), repeated, text("I will.")]);
-        let history = of(&record, lines.as_bytes()).unwrap();
+        let of = |log: String| {
+            let logs = Logs { own: log.into_bytes(), ..Logs::default() };
+            of(&record, &logs).unwrap()
+        };
+        let history = of(log(vec![delivery::announcement(&prompt), repeated, text("I will.")]));
         assert_eq!(history.matches("Fill in the form.").count(), 1, "{history}");
         let (asked, said) = (history.find("The user: Fill in the form."), history.find("I will."));
         assert!(asked.is_some() && asked < said, "{history}");
-        let long = log(vec![
+        let history = of(log(vec![
             delivery::announcement(&prompt),
             text(&"ä".repeat(LONGEST)),
             text("The end."),
-        ]);
-        let history = of(&record, long.as_bytes()).unwrap();
+        ]));
         assert!(
             history.len() < LONGEST + 1024 && history.contains("The end."),
             "{}",

@@ -16,6 +16,7 @@
 //! | `history` | what is given to an agent that has forgotten its session |
 //! | `observation` | what the entries of an agent change in the record |
 //! | `recovery` | how a session goes on whose owner was lost |
+//! | `room` | which sessions give the places of their agents to others |
 
 mod client_calls;
 mod command;
@@ -26,6 +27,7 @@ mod launcher;
 mod observation;
 mod owner;
 mod recovery;
+mod room;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,6 +47,7 @@ use crate::{
     Acknowledgement, CommandState, Error, Filter, IdempotencyKey, SessionId, State, Store,
 };
 use owner::{Owner, Wake};
+use room::{Pause, Room};
 
 /// How long the guard of a lost agent needs to end it. No agent is started before.
 const GUARD_GRACE: Duration = Duration::from_secs(2);
@@ -62,7 +65,8 @@ const DELETE_PATIENCE: Duration = Duration::from_secs(10);
 /// The limits of a host.
 #[derive(Debug, Clone)]
 pub struct HostLimits {
-    /// The number of agents that are live at once. Further prompts wait.
+    /// The number of agents that are live at once. Further prompts wait until an agent rests, or a session has
+    /// waited for its client for a while.
     pub live: usize,
     /// How long the agent of a session that rests is kept.
     pub idle: Duration,
@@ -104,8 +108,8 @@ struct Shared {
     slots: Arc<Semaphore>,
     /// The number of sessions that wait for the place of an agent.
     wanting: AtomicUsize,
-    /// The sessions whose agent rests, and since when.
-    resting: Mutex<Vec<(Instant, SessionId)>>,
+    /// The sessions whose agents can give way.
+    room: Mutex<Room>,
     /// The host is shut down.
     shutdown: watch::Sender<bool>,
 }
@@ -121,7 +125,7 @@ impl Host {
             owners: Mutex::default(),
             slots,
             wanting: AtomicUsize::new(0),
-            resting: Mutex::default(),
+            room: Mutex::default(),
             shutdown: watch::Sender::new(false),
         });
         Self { shared }
@@ -301,28 +305,29 @@ impl Shared {
         true
     }
 
-    /// Notes since when the agent of a session rests; without a time, that it does not.
-    fn note_rest(&self, id: &SessionId, since: Option<Instant>) {
-        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
-        resting.retain(|(_, known)| known != id);
-        resting.extend(since.map(|since| (since, id.clone())));
-        drop(resting);
-        if since.is_some() {
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes why and since when the agent of a session can give way, if it can, and whether it is ending.
+    fn note_pause(&self, id: &SessionId, pause: Option<(Pause, Instant)>, ends: bool) {
+        self.room().note(id, pause, ends);
+        if pause.is_some() {
             self.make_room();
         }
     }
 
-    /// Closes the agent that has rested longest, if another session needs its place.
+    /// Asks the agent that can do best without its place to give way, if another session needs it.
     fn make_room(&self) {
-        if self.wanting.load(Ordering::SeqCst) == 0 || self.slots.available_permits() > 0 {
+        let wanting = self.wanting.load(Ordering::SeqCst);
+        if wanting == 0 || self.slots.available_permits() > 0 {
             return;
         }
-        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
-        let longest = resting.iter().min().cloned();
-        resting.retain(|rests| Some(rests) != longest.as_ref());
-        drop(resting);
-        if let Some((_, id)) = longest {
-            self.wake_owner(&id, Wake::MakeRoom);
+        let next = self.room().next(wanting);
+        if let Some(id) = next
+            && !self.wake_owner(&id, Wake::MakeRoom)
+        {
+            self.room().note(&id, None, false);
         }
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Observed {
     pub(super) client_calls: ClientCalls,
     /// Requests whose entry is not stored yet.
     requested: Vec<InputRequest>,
+    /// The calls of other tools that are running.
+    running: Vec<String>,
 }
 
 /// Entries that are stored next, and what they change.
@@ -52,6 +54,7 @@ impl Observed {
             waiting: Vec::new(),
             client_calls: ClientCalls::default(),
             requested: Vec::new(),
+            running: Vec::new(),
         }
     }
 
@@ -63,6 +66,13 @@ impl Observed {
     /// Whether the client has a call to answer. The log has it a moment before the request arrives.
     pub(super) fn waits_for_client(&self) -> bool {
         self.client_calls.has_open()
+    }
+
+    /// Whether the turn waits for calls of the client, and nothing else is done or asked for.
+    pub(super) fn waits_for_client_alone(&self) -> bool {
+        let is_call = |waiting: &Waiting| matches!(waiting, Waiting::ClientTool { .. });
+        let asks = !self.waiting.is_empty() && self.waiting.iter().all(is_call);
+        asks && self.requested.is_empty() && self.running.is_empty()
     }
 
     /// Whether a prompt can begin a turn.
@@ -108,7 +118,7 @@ impl Observed {
     /// What the agent reports of its own permission mode is not the mode of the session, which callers
     /// are allowed to request or not.
     fn entry(&mut self, entry: EntryRef<'_>, changes: &mut Changes) {
-        self.client_calls.observe(entry.event);
+        self.client_calls.observe(entry.event, entry.received_at);
         let Commit { patch, commands, .. } = &mut changes.commit;
         match &entry.event.data {
             Data::SessionStarted(started) => {
@@ -158,6 +168,7 @@ impl Observed {
                 self.waiting = self.client_calls.waiting();
                 // A request of the next turn may have arrived before its entry.
                 self.requested.retain(|requested| requested.sequence > entry.sequence);
+                self.running.clear();
                 if self.turn == Turn::Running {
                     self.turn = Turn::Resting;
                 }
@@ -168,9 +179,16 @@ impl Observed {
                 }
             }
             Data::QuestionAnswered(answered) => self.forget(&answered.request.to_string()),
+            Data::ToolStarted(started) if started.executor != Executor::Client => {
+                self.running.push(started.call.to_string());
+            }
             // A call of the client has the id of its request.
             Data::ToolEnded(ended) if ended.executor == Executor::Client => {
                 self.forget(&ended.call.to_string());
+            }
+            Data::ToolEnded(ended) => {
+                let call = ended.call.to_string();
+                self.running.retain(|running| *running != call);
             }
             _ => {}
         }
@@ -206,7 +224,9 @@ fn waiting(request: &InputRequest) -> Waiting {
 
 #[cfg(test)]
 mod tests {
-    use interlingua::event::{Event, SessionUpdated, TurnEnded, TurnStarted};
+    use interlingua::event::{
+        Event, SessionUpdated, ToolEnded, ToolStarted, TurnEnded, TurnStarted,
+    };
     use interlingua::json::Text;
     use interlingua::{Entry, Origin};
     use interlingua_agents::Receipt;
@@ -234,6 +254,24 @@ mod tests {
         let changes = observed(&mut Observed::resting(), 0, Event::new(updated));
         let patch = changes.commit.patch;
         assert_eq!((patch.model.as_deref(), patch.mode), (Some("m"), None));
+    }
+
+    /// What else the agent does would be lost, and a decision cannot be given to another process.
+    #[test]
+    fn a_turn_with_another_tool_or_request_does_not_wait_for_the_client_alone() {
+        let mut turn = Observed { turn: Turn::Running, ..Observed::resting() };
+        let call = Waiting::ClientTool { request: "c".to_owned(), tool: "ask".to_owned() };
+        assert!(!turn.waits_for_client_alone());
+        turn.waiting.push(call);
+        assert!(turn.waits_for_client_alone());
+        turn.waiting.push(Waiting::Decision { request: "d".to_owned() });
+        assert!(!turn.waits_for_client_alone());
+        turn.waiting.pop();
+        let call = || Text::plain("t");
+        observed(&mut turn, 1, Event::new(ToolStarted { call: call(), ..<_>::default() }));
+        assert!(!turn.waits_for_client_alone());
+        observed(&mut turn, 2, Event::new(ToolEnded { call: call(), ..<_>::default() }));
+        assert!(turn.waits_for_client_alone());
     }
 
     /// A command in the background ended while a prompt was on its way. The agent reported it in a turn

@@ -4,6 +4,7 @@ mod agent;
 mod commands;
 mod late;
 mod retries;
+mod room;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 
 use super::delivery::{self, QueuedPrompt, Turn};
 use super::observation::{Changes, Observed};
+use super::room::Pause;
 use super::{GUARD_GRACE, Shared};
 use crate::{
     Acknowledgement, CommandState, Commit, Error, Fence, IdempotencyKey, Patch, SessionId,
@@ -75,8 +77,8 @@ struct Live {
     handle: Handle,
     entries: Entries,
     requests: mpsc::UnboundedReceiver<InputRequest>,
-    /// Since when it rests.
-    rests_since: Option<Instant>,
+    /// Why and since when it can do without its process.
+    pause: Option<(Pause, Instant)>,
     /// It was asked to end.
     ends: bool,
     _slot: OwnedSemaphorePermit,
@@ -91,6 +93,8 @@ enum News {
     Slot(OwnedSemaphorePermit),
     /// The agent has rested long enough.
     Idle,
+    /// The session has waited for its client for so long that it gives way to others.
+    GivesWay,
     /// The agent of an earlier owner has ended.
     LostAgentEnded,
     Shutdown,
@@ -157,7 +161,7 @@ impl Owner {
         self.take_commands().await?;
         loop {
             self.advance().await;
-            self.note_rest();
+            self.note_pause();
             let shuts_down = *self.shutdown.borrow();
             let rests = !self.may_begin() || shuts_down;
             if self.agent.is_none() && rests {
@@ -181,6 +185,8 @@ impl Owner {
                 }
                 News::Slot(slot) => self.start_agent(slot).await?,
                 News::Idle => self.close_agent().await,
+                // It is noted before the next news.
+                News::GivesWay => {}
                 News::LostAgentEnded => self.lost_agent = None,
                 News::Shutdown => self.shut_down().await?,
             }
@@ -194,9 +200,7 @@ impl Owner {
             self.shared.wanting.fetch_add(1, Ordering::SeqCst);
             self.shared.make_room();
         }
-        let idle_at = self.agent.as_ref().filter(|live| !live.ends).and_then(|live| {
-            live.rests_since.and_then(|since| since.checked_add(self.shared.limits.idle))
-        });
+        let (idle_at, gives_way_at) = (self.idle_at(), self.gives_way_at());
         let lost_agent = self.lost_agent.filter(|_| !wants_agent);
         let Self { agent, wakes, shutdown, shared, .. } = self;
         let slots = shared.slots.clone();
@@ -214,6 +218,7 @@ impl Owner {
             request = next_request(requests) => News::Request(request),
             Ok(slot) = slots.acquire_owned(), if wants_agent => News::Slot(slot),
             () = until(idle_at) => News::Idle,
+            () = until(gives_way_at) => News::GivesWay,
             () = until(lost_agent) => News::LostAgentEnded,
         };
         if wants_agent {
@@ -234,13 +239,7 @@ impl Owner {
                 let _ = recovered.send(());
             }
             Wake::Delete(deleted) => self.delete(deleted).await?,
-            Wake::MakeRoom => {
-                match self.observed.turn == Turn::Resting && !self.may_begin() {
-                    true => self.close_agent().await,
-                    // It works again; another one may rest.
-                    false => self.shared.make_room(),
-                }
-            }
+            Wake::MakeRoom => self.give_way().await?,
         }
         Ok(())
     }
@@ -304,6 +303,18 @@ impl Owner {
         Ok(())
     }
 
+    /// Stores what the agent has emitted up to the end of a call that the client has answered. Whoever is told
+    /// that the agent has the answer must find it in the log, also if this process is killed.
+    async fn append_end_of(&mut self, call: &str) -> Result<(), Error> {
+        while self.observed.client_calls.is_open(call)
+            && let Some(live) = &mut self.agent
+            && let Some(batch) = live.entries.next().await
+        {
+            self.append(batch).await?;
+        }
+        Ok(())
+    }
+
     /// Stores what an agent still emits that takes no more prompts.
     async fn store_batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let mut changes = Changes::default();
@@ -326,7 +337,7 @@ impl Owner {
         let receipt = Receipt::default();
         let (handle, mut given) = (live.handle.clone(), prompt.to_prompt().with_receipt(&receipt));
         if let Some(history) = self.history.take() {
-            given.text = format!("{history}\n\n{}", given.written());
+            given = given.after(history);
         }
         let (keys, results) = (prompt.keys.clone(), prompt.results.clone());
         self.observed.turn = Turn::Sent { keys: keys.clone(), receipt };
@@ -384,21 +395,6 @@ impl Owner {
         if let Some(ended) = self.lost_agent.take() {
             tokio::time::sleep_until(ended).await;
         }
-    }
-
-    fn note_rest(&mut self) {
-        let rests = self.observed.turn == Turn::Resting && !self.may_begin();
-        let since = match &mut self.agent {
-            Some(live) if rests && !live.ends => {
-                Some(*live.rests_since.get_or_insert_with(Instant::now))
-            }
-            Some(live) => {
-                live.rests_since = None;
-                None
-            }
-            None => None,
-        };
-        self.shared.note_rest(&self.id, since);
     }
 }
 

@@ -2,7 +2,10 @@
 //!
 //! The agent has ended, because its guard ends it. The turn that was running is closed as failed. A
 //! prompt that was about to be sent is looked up in the agent's own files; where they do not decide,
-//! its turn ends as failed too, because sending it again might run it twice.
+//! its turn ends as failed too, because sending it again might run it twice. So it is with an answer to a
+//! call of the client that an agent was being given.
+
+mod answers;
 
 use interlingua::event::{Event, Outcome};
 use interlingua::{EntryRef, Exit, Reader, Stopped, StreamEnd};
@@ -11,7 +14,7 @@ use interlingua_agents::LateResult;
 use serde_json::Value;
 
 use super::Received;
-use super::client_calls::{self, ClientCalls};
+use super::client_calls::ClientCalls;
 use super::command::Command;
 use super::delivery::{self, Turn};
 use super::observation::{Observed, updates};
@@ -19,9 +22,9 @@ use super::owner::Owner;
 use crate::log::{Intent, LOST, StoredLog};
 use crate::store::system_clock;
 use crate::{
-    Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Lines, Patch,
-    State, StoredCommand,
+    Acknowledgement, CommandState, CommandUpdate, Commit, Error, Lines, Patch, State, StoredCommand,
 };
+use answers::LateAnswers;
 
 /// The cause of a turn of which it is not known whether it began.
 const UNKNOWN: &str = "delivery unknown: the process that ran the agent ended while the prompt was being sent, and the \
@@ -52,27 +55,29 @@ impl Owner {
             Err(damaged @ Error::Damaged { .. }) => return self.give_up(&commands, &damaged).await,
             read => read?,
         };
-        if stored.intent.is_some() && !delivering.is_empty() {
+        let late = LateAnswers::of(&delivering, &stored);
+        if !delivering.is_empty() && (stored.intent.is_some() || !late.keys.is_empty()) {
             // Until then, it may still write to the files that are asked.
             self.until_lost_agent_ended().await;
         }
         let waits = commands.iter().any(waits);
-        let mut updates = Vec::new();
+        let (mut updates, mut answered) = (Vec::new(), Vec::new());
         let mut cause = stored.has_open_turn.then_some(LOST);
-        let late = LateAnswers::of(&delivering, &stored);
         for command in delivering {
             let key = command.acknowledgement.key;
-            let (prompt, joins) = match serde_json::from_value(command.body) {
-                Ok(Command::Prompt { text, joins, .. }) => (Some(text), joins),
-                // Without an intent, the answer was not given to an agent that then began a turn.
-                _ if late.keys.contains(&key) => match &late.intent {
-                    Some(_) => (Some(LateResult::trace(&late.results)), false),
-                    None => {
-                        let (state, sequence) = (CommandState::Accepted, None);
-                        updates.push(CommandUpdate { key, state, sequence });
-                        continue;
-                    }
-                },
+            let read = serde_json::from_value(command.body).ok();
+            // Late answers have an intent; this one was for an agent that waited.
+            let given = read.as_ref().filter(|_| late.intent.is_none());
+            if let Some(given) = given.and_then(|command| self.live_answer(command, &stored)) {
+                cause = given.cause().or(cause);
+                answered.extend(given.ended);
+                let (state, sequence) = (given.state, given.sequence);
+                updates.push(CommandUpdate { key, state, sequence });
+                continue;
+            }
+            let (prompt, joins) = match read {
+                Some(Command::Prompt { text, joins, .. }) => (Some(text), joins),
+                _ if late.keys.contains(&key) => (Some(LateResult::trace(&late.results)), false),
                 _ => (None, false),
             };
             let intent = stored.intent.as_ref().filter(|intent| intent.key == key.as_str());
@@ -102,7 +107,7 @@ impl Owner {
         }
         let StoredLog { reader, has_open_turn, mut client_calls, .. } = stored;
         let entries = match cause {
-            Some(cause) if has_open_turn => self.ended(reader, cause, &mut client_calls),
+            Some(cause) if has_open_turn => self.ended(reader, answered, cause, &mut client_calls),
             Some(cause) => {
                 client_calls = ClientCalls::default();
                 self.emitted(reader, delivery::turn_of(&late.results, Outcome::Failed, cause))
@@ -127,18 +132,6 @@ impl Owner {
         let announced = intent.and_then(|intent| intent.at);
         announced
             .map_or(Received::Unknown, |at| self.shared.launcher.received(&self.record, prompt, at))
-    }
-
-    /// Whether the agent received a prompt, or the late results that it gives, which some agents take in the
-    /// places of their calls.
-    fn received_as(&self, prompt: &str, late: &[LateResult], intent: Option<&Intent>) -> Received {
-        let received = self.received(prompt, intent);
-        let is_placed =
-            |result: &LateResult| self.received(&result.outcome.text().0, intent) == Received::Yes;
-        match received == Received::No && late.iter().any(is_placed) {
-            true => Received::Yes,
-            false => received,
-        }
     }
 
     /// Notes that nothing is under way in a session whose log is damaged. A turn that is open in it stays
@@ -168,7 +161,8 @@ impl Owner {
         let mut client_calls = ClientCalls::default();
         let entries = match stored {
             Ok(mut stored) if stored.has_open_turn => {
-                let entries = self.ended(stored.reader, cause, &mut stored.client_calls);
+                let calls = &mut stored.client_calls;
+                let entries = self.ended(stored.reader, Vec::new(), cause, calls);
                 client_calls = stored.client_calls;
                 entries
             }
@@ -190,17 +184,28 @@ impl Owner {
         self.commit(Commit { entries, patch, commands, ..Commit::default() }).await
     }
 
-    /// The entries that end the stream which an agent left open. If it waited for the client, the session
-    /// goes on waiting.
-    fn ended(&self, mut reader: Reader, cause: &str, calls: &mut ClientCalls) -> Lines {
+    /// The entries that end the stream which an agent left open, after the ends of the calls whose answers it
+    /// may have. If it waited for the client, the session goes on waiting.
+    fn ended(
+        &self,
+        mut reader: Reader,
+        answered: Vec<Event<'static>>,
+        cause: &str,
+        calls: &mut ClientCalls,
+    ) -> Lines {
+        let mut entries = Lines::default();
+        let mut keep = |calls: &mut ClientCalls, entry: EntryRef<'_>| {
+            calls.observe(entry.event, entry.received_at);
+            entries.push(entry);
+        };
+        for event in answered {
+            let Ok(_) =
+                reader.emit(event, Some(now()), &mut |entry: EntryRef<'_>| keep(calls, entry));
+        }
         let outcome = if calls.has_open() { Outcome::WaitingForClient } else { Outcome::Failed };
         let stopped = Some(Stopped { outcome, cause: cause.to_owned() });
         let exit = Exit { stopped, ..Exit::default() };
-        let mut entries = Lines::default();
-        let mut keep = |entry: EntryRef<'_>| {
-            calls.observe(entry.event);
-            entries.push(entry);
-        };
+        let mut keep = |entry: EntryRef<'_>| keep(calls, entry);
         let Ok(_) = reader.end_stream(StreamEnd::Exit(&exit), Some(now()), &mut keep);
         entries
     }
@@ -225,39 +230,6 @@ impl Owner {
         let mut keep = |entry: EntryRef<'_>| entries.push(entry);
         let Ok(_) = reader.finish(&Exit::default(), Some(now()), &mut keep);
         entries
-    }
-}
-
-/// Answers to calls of the client whose agent was lost before it got them.
-#[derive(Default)]
-struct LateAnswers {
-    keys: Vec<IdempotencyKey>,
-    results: Vec<LateResult>,
-    /// They were about to be given to the agent.
-    intent: Option<Intent>,
-}
-
-impl LateAnswers {
-    /// The results that were given with a command, if it is one of them.
-    fn of_key(&self, key: &IdempotencyKey) -> &[LateResult] {
-        if self.keys.contains(key) { &self.results } else { &[] }
-    }
-
-    /// The answers among the commands that were being executed.
-    fn of(delivering: &[StoredCommand], stored: &StoredLog) -> Self {
-        let mut late = Self::default();
-        for command in delivering {
-            let read = serde_json::from_value::<Command>(command.body.clone()).ok();
-            let answer = read.as_ref().and_then(client_calls::outcome_of);
-            let Some((call, outcome)) = answer else { continue };
-            if stored.client_calls.is_open(call) {
-                late.keys.push(command.acknowledgement.key.clone());
-                late.results.extend(stored.client_calls.late(call, outcome));
-            }
-        }
-        let is_theirs = |intent: &&Intent| late.keys.iter().any(|key| key.as_str() == intent.key);
-        late.intent = stored.intent.as_ref().filter(is_theirs).cloned();
-        late
     }
 }
 

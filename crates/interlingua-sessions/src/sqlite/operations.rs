@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::failed;
 use super::holder::Holder;
 use super::rows::{self, NEXT};
+use crate::store::check_continuation;
 use crate::{
     Acknowledgement, CommandState, CommandUpdate, Commit, Counts, Error, Fence, Filter,
     IdempotencyKey, Page, Patch, Queued, SessionId, SessionRecord, State, StoredCommand, Tail,
@@ -101,6 +102,10 @@ pub(super) fn update(
     now: u64,
 ) -> Result<SessionRecord, Error> {
     let Found { number, mut record, .. } = existing(connection, id, now)?;
+    if let Some(by) = &patch.continued_by {
+        let load = |id: &_| Ok(find(connection, id, now)?.map(|found| found.record));
+        check_continuation(&record, by, load)?;
+    }
     record.apply(&Patch { state: None, ..patch });
     record.updated_at = record.updated_at.max(now);
     record.used_at = record.used_at.max(now);

@@ -44,6 +44,30 @@ for_every_store!(a_record_is_updated_without_its_state(store, hands) {
     assert_eq!(store.update(&id("none"), Patch::default()).await, Err(Error::NotFound(id("none"))));
 });
 
+for_every_store!(a_session_is_continued_by_one_that_is_not_closed(store, hands) {
+    let (session, _) = owned(&*store, "one", &hands).await;
+    let continued = |name: &str| {
+        let patch = Patch { continued_by: Some(id(name)), ..Patch::default() };
+        store.update(&session, patch)
+    };
+    let refused = |by: &str| Err(Error::Continued { id: id("one"), by: id(by) });
+    let (two, fence) = owned(&*store, "two", &hands).await;
+    owned(&*store, "three", &hands).await;
+    continued("two").await.unwrap();
+    // The same request, sent again.
+    continued("two").await.unwrap();
+    assert_eq!(continued("three").await.map(drop), refused("two"));
+    // It is closed, and continued itself.
+    let patch = Patch { continued_by: Some(id("four")), ..Patch::default() };
+    store.update(&two, patch).await.unwrap();
+    owned(&*store, "four", &hands).await;
+    let patch = Patch { state: Some(State::Ended), ..Patch::default() };
+    store.commit(&two, fence, Commit { patch, ..Commit::default() }).await.unwrap();
+    assert_eq!(continued("three").await.map(drop), refused("four"));
+    store.delete(&id("four")).await.unwrap();
+    assert_eq!(continued("three").await.unwrap().continued_by, Some(id("three")));
+});
+
 for_every_store!(sessions_are_listed_by_their_last_use_and_owner(store, hands) {
     for (name, owner) in [("a", None), ("b", Some("me")), ("c", Some("you")), ("d", Some("me"))] {
         let owner = owner.map(str::to_owned);

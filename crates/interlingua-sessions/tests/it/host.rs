@@ -4,10 +4,15 @@ use std::time::Duration;
 
 use interlingua::Entry;
 use interlingua::event::{Data, Outcome};
-use interlingua_sessions::host::{Command, HostLimits, NewSession, Verdict, WhilePending};
-use interlingua_sessions::{Acknowledgement, CommandState, Error, Host, State, Store, Waiting};
+use interlingua_sessions::host::{
+    Command, HostLimits, NewSession, Received, Verdict, WhilePending,
+};
+use interlingua_sessions::{
+    Acknowledgement, CommandState, Error, Filter, Host, State, Store, Waiting,
+};
 use serde_json::json;
 
+use crate::late_answers::{killed, next_host, paused};
 use crate::support::key;
 use crate::talker::{Fixture, kinds, log, outcomes, prompt, texts, within};
 
@@ -180,6 +185,46 @@ async fn a_closed_session_is_continued_by_another_one() {
     assert_eq!((after.continues, after.continued_by), (Some(id.clone()), None));
     fixture.send(&next.id, "two", prompt("two")).await;
     assert_eq!(texts(&fixture.until_turns(&next.id, 1).await), ["two"]);
+}
+
+/// Two sessions went on with the same session of the agent, of which most agents lose a turn then.
+#[tokio::test]
+async fn a_closed_session_is_continued_by_one_session_at_a_time() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("one").await;
+    fixture.until_turns(&id, 1).await;
+    fixture.send(&id, "close", Command::Close).await;
+    let with = |name: &str| NewSession {
+        continues: Some(id.clone()),
+        key: Some(key(name)),
+        ..NewSession::default()
+    };
+    let first = within(fixture.host.create(with("first"))).await.unwrap();
+    let refused = Err(Error::Continued { id: id.clone(), by: first.id.clone() });
+    assert_eq!(within(fixture.host.create(with("second"))).await, refused);
+    let ids: Vec<_> = fixture.store.list(&Filter::default()).await.unwrap();
+    assert_eq!(ids.len(), 2, "the second one is not left behind: {ids:?}");
+    assert_eq!(within(fixture.host.create(with("first"))).await.unwrap().id, first.id);
+    fixture.send(&first.id, "close", Command::Close).await;
+    let second = within(fixture.host.create(with("second"))).await.unwrap();
+    let before = fixture.store.load(&id).await.unwrap().unwrap();
+    assert_eq!(before.continued_by, Some(second.id.clone()));
+    // The first request, sent again, finds its session, and takes nothing from the second one.
+    assert_eq!(within(fixture.host.create(with("first"))).await.unwrap().id, first.id);
+    let before = fixture.store.load(&id).await.unwrap().unwrap();
+    assert_eq!(before.continued_by, Some(second.id));
+}
+
+/// The session was closed, and could be continued, while the agent that was lost was still there.
+#[tokio::test]
+async fn a_session_is_closed_when_its_lost_agent_has_ended() {
+    let (store, id) = killed(paused(&["c1"]), None).await;
+    let begun = std::time::Instant::now();
+    let fixture = next_host(&store, Received::Unknown).await;
+    fixture.send(&id, "end", Command::Close).await;
+    assert_eq!(fixture.store.load(&id).await.unwrap().unwrap().state, State::Ended);
+    // What its guard is given to end it.
+    assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

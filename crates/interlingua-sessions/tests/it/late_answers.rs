@@ -19,10 +19,10 @@ use crate::support::key;
 use crate::talker::{Fixture, Scripts, kinds, outcomes, prompt, texts, within};
 
 /// When the answers were announced.
-const ANNOUNCED: u64 = 1_794_909_600_000;
+pub(crate) const ANNOUNCED: u64 = 1_794_909_600_000;
 
 /// What introduces late answers to the agent.
-const INTRODUCTION: &str = "Do not make these calls again";
+pub(crate) const INTRODUCTION: &str = "Do not make these calls again";
 
 fn started(call: &str) -> Event<'static> {
     Event::new(ToolStarted {
@@ -35,7 +35,7 @@ fn started(call: &str) -> Event<'static> {
 }
 
 /// A turn that waits for these calls of the client.
-fn paused(calls: &[&str]) -> Vec<Event<'static>> {
+pub(crate) fn paused(calls: &[&str]) -> Vec<Event<'static>> {
     let mut events = vec![Event::new(TurnStarted::default())];
     events.extend(calls.iter().map(|call| started(call)));
     let calls = calls.iter().map(|call| Text::from((*call).to_owned())).collect();
@@ -43,17 +43,17 @@ fn paused(calls: &[&str]) -> Vec<Event<'static>> {
     events
 }
 
-fn intent(name: &str) -> Event<'static> {
+pub(crate) fn intent(name: &str) -> Event<'static> {
     let raw = Json::from_serialize(&json!({ "key": name, "text": "" }));
     Event::new(HostState { name: Text::plain("prompt"), raw })
 }
 
-fn waits() -> Event<'static> {
+pub(crate) fn waits() -> Event<'static> {
     let outcome = Outcome::WaitingForClient;
     Event::new(TurnEnded { outcome, ..TurnEnded::default() })
 }
 
-fn answer(call: &str, text: &str) -> Command {
+pub(crate) fn answer(call: &str, text: &str) -> Command {
     Command::Answer { request: call.to_owned(), answer: Some(json!(text)), decline: None }
 }
 
@@ -69,7 +69,7 @@ fn numbered(first: u64, events: impl IntoIterator<Item = Event<'static>>) -> Lin
 
 /// A store with a session whose host was killed, with these entries, and a command that it was
 /// executing.
-async fn killed(
+pub(crate) async fn killed(
     events: Vec<Event<'static>>,
     command: Option<Command>,
 ) -> (Arc<MemoryStore>, SessionId) {
@@ -93,7 +93,7 @@ async fn killed(
     (store, id)
 }
 
-async fn next_host(store: &Arc<MemoryStore>, received: Received) -> Fixture {
+pub(crate) async fn next_host(store: &Arc<MemoryStore>, received: Received) -> Fixture {
     let (store, scripts) = (Arc::clone(store), Scripts::new(received));
     let host = Host::open(store.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
     Fixture { host, store, scripts }
@@ -107,14 +107,14 @@ async fn lost(calls: &[&str]) -> (Fixture, SessionId) {
     (fixture, id)
 }
 
-fn waiting(calls: &[&str]) -> State {
+pub(crate) fn waiting(calls: &[&str]) -> State {
     let call =
         |call: &&str| Waiting::ClientTool { request: (*call).to_owned(), tool: "ask".to_owned() };
     State::Waiting { waiting: calls.iter().map(call).collect() }
 }
 
 /// The ends of calls, in their order.
-fn ends(log: &[Entry]) -> Vec<(String, ToolStatus)> {
+pub(crate) fn ends(log: &[Entry]) -> Vec<(String, ToolStatus)> {
     let end = |entry: &Entry| match &entry.event.data {
         Data::ToolEnded(ended) => Some((ended.call.to_string(), ended.status.clone())),
         _ => None,
@@ -122,7 +122,7 @@ fn ends(log: &[Entry]) -> Vec<(String, ToolStatus)> {
     log.iter().filter_map(end).collect()
 }
 
-fn ended(call: &str, status: ToolStatus) -> (String, ToolStatus) {
+pub(crate) fn ended(call: &str, status: ToolStatus) -> (String, ToolStatus) {
     (call.to_owned(), status)
 }
 
@@ -139,21 +139,6 @@ async fn an_answer_is_given_to_the_next_agent_once() {
     assert_eq!(fixture.send(&id, "a", answer("c1", "blue")).await.state, CommandState::Delivered);
     assert_eq!((fixture.scripts.times(INTRODUCTION), fixture.scripts.times("blue")), (1, 1));
     assert_eq!(fixture.scripts.times("crimson"), 0);
-}
-
-/// The process was killed after it had taken the answer, and before the agent had it.
-#[tokio::test]
-async fn an_answer_that_was_taken_survives_the_host() {
-    let (store, id) = killed(paused(&["c1"]), Some(answer("c1", "blue"))).await;
-    let fixture = next_host(&store, Received::Unknown).await;
-    let log = fixture.until_turns(&id, 2).await;
-    assert_eq!(outcomes(&log), [Outcome::WaitingForClient, Outcome::Completed]);
-    assert_eq!(ends(&log), [ended("c1", ToolStatus::Completed)]);
-    assert_eq!(
-        fixture.send(&id, "once", answer("c1", "blue")).await.state,
-        CommandState::Delivered
-    );
-    assert_eq!(fixture.scripts.times("blue"), 1);
 }
 
 /// The process was killed between the intent to give the answer to an agent and its turn.
@@ -188,7 +173,7 @@ async fn a_result_in_the_place_of_its_call_was_received() {
     events.extend([waits(), intent("once")]);
     let (store, id) = killed(events, Some(answer("c1", "blue"))).await;
     let scripts = Scripts::new(Received::No);
-    *scripts.has.lock().unwrap() = Some("blue");
+    *scripts.has.lock().unwrap() = Some(("blue", Received::Yes));
     let host = Host::open(store.clone(), scripts.clone(), HostLimits::default()).await.unwrap();
     let fixture = Fixture { host, store, scripts };
     let log = fixture.until_turns(&id, 2).await;

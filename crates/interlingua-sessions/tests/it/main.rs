@@ -6,9 +6,12 @@ mod stores;
 
 mod acknowledging;
 mod contract;
+mod forgotten_sessions;
+mod giving_way;
 mod holding;
 mod host;
 mod late_answers;
+mod live_answers;
 mod recorder;
 mod recovery;
 mod sqlite;

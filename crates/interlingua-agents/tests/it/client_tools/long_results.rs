@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use interlingua_agents::agent::Delivery;
+use interlingua_agents::driver::PlainDriver;
 use interlingua_agents::{CallOutcome, LateResult, Prompt};
 
 use super::*;
@@ -91,22 +93,41 @@ async fn an_error_is_shortened_too() {
     assert_eq!(std::fs::read_to_string(file_of(&text(&result))).unwrap(), long());
 }
 
+/// An agent that repeats what it is started with, and takes no other prompt.
+const ONCE: &str = r#"
+text=$(cat | tr -d '\n"')
+printf '%s\n' '{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"'"$text"'"}]},"session_id":"s1","uuid":"u1"}'
+printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s1","uuid":"r1"}'"#;
+
+/// With a history, because the agent has forgotten its session, the result was given whole, and so it was to an agent
+/// that gets its prompt when it is started.
 #[tokio::test]
 async fn a_late_result_is_shortened_in_its_prompt() {
-    let mut session = Watched::open(ProcessAgent::new(played(REPEATER)), options()).await;
-    let late = LateResult {
-        call: "c1".to_owned(),
-        native: None,
-        tool: "ask".to_owned(),
-        input: "{}".to_owned(),
-        outcome: CallOutcome::Output(json!(long())),
-        deferred: false,
+    let once = Launch {
+        delivery: Delivery::Input,
+        ..live(&[ONCE], "claude", Input::Closed, Box::new(PlainDriver::default()))
     };
-    session.handle.prompt(Prompt::resuming(vec![late])).await.unwrap();
-    session.until(|event| event["type"] == "turn_ended").await;
-    let given = crate::support::text(&session.events);
-    assert!(given.len() < SHOWN + 1000, "{}", given.len());
-    assert_eq!(std::fs::read_to_string(file_of(&given)).unwrap(), long());
-    let ended = session.events.iter().find(|event| event["type"] == "tool_ended").unwrap();
-    assert_eq!(ended["output"], json!(long()));
+    for (launch, preamble) in
+        [(played(REPEATER), None), (played(REPEATER), Some("What was said.")), (once, None)]
+    {
+        let mut session = Watched::open(ProcessAgent::new(launch), options()).await;
+        let late = LateResult {
+            call: "c1".to_owned(),
+            native: None,
+            tool: "ask".to_owned(),
+            input: "{}".to_owned(),
+            outcome: CallOutcome::Output(json!(long())),
+            deferred: false,
+        };
+        let prompt = Prompt::resuming(vec![late]);
+        let prompt = preamble.map_or(prompt.clone(), |preamble| prompt.after(preamble));
+        session.handle.prompt(prompt).await.unwrap();
+        session.until(|event| event["type"] == "turn_ended").await;
+        let given = crate::support::text(&session.events);
+        assert!(given.len() < SHOWN + 1000, "{preamble:?}: {}", given.len());
+        assert!(given.starts_with(preamble.unwrap_or("Your last turn was cut off")), "{given}");
+        assert_eq!(std::fs::read_to_string(file_of(&given)).unwrap(), long());
+        let ended = session.events.iter().find(|event| event["type"] == "tool_ended").unwrap();
+        assert_eq!(ended["output"], json!(long()));
+    }
 }

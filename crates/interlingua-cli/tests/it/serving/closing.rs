@@ -35,9 +35,13 @@ fn a_closed_session_and_the_one_that_continues_it_name_each_other() {
     assert_eq!((open.status, &open.json()["error"]["code"]), (409, &json!("session_not_closed")));
     assert_eq!(desk.session(&id)["continuedBy"], json!(null));
     assert_eq!(desk.command(&id, "c", json!({"type": "close"})).status, 202);
-    let next = desk.create_with("k3", body);
+    let next = desk.create_with("k3", body.clone());
     desk.until(&next, has("turn_ended"));
     let (before, after) = (desk.session(&id), desk.session(&next));
     assert_eq!((&before["continues"], &before["continuedBy"]), (&json!(null), &json!(next)));
     assert_eq!((&after["continues"], &after["continuedBy"]), (&json!(id), &json!(null)));
+    let again = desk.request("POST", "/v1/sessions", Some("k4"), Some(body));
+    let error = again.json()["error"].clone();
+    assert_eq!((again.status, &error["code"]), (409, &json!("session_continued")));
+    assert!(error["message"].as_str().unwrap().contains(&next), "{error}");
 }

@@ -24,7 +24,8 @@ impl Owner {
             Err(damaged @ Error::Damaged { .. }) => return self.refuse_prompts(&damaged).await,
             read => read?,
         };
-        let earlier = if needs_log { self.log_of_earlier().await } else { Ok(Vec::new()) };
+        // What the agent has forgotten began in the session that this one continues.
+        let earlier = if keeps_lines { self.log_of_earlier().await } else { Ok(Vec::new()) };
         let earlier = match earlier {
             Err(damaged @ Error::Damaged { .. }) => {
                 return self.fail_prompt(stored.reader, &damaged.to_string()).await;
@@ -34,7 +35,7 @@ impl Owner {
         let logs = Logs { own: stored.lines, earlier };
         let mut record = self.record.clone();
         if !remembers {
-            self.history = Some(history::of(&record, &logs.own)?);
+            self.history = Some(history::of(&record, &logs)?);
             record.native_ids.clear();
         }
         match launcher.prepare(&record, &logs) {
@@ -69,8 +70,8 @@ impl Owner {
         options.reader = Some(reader);
         match agent.start(options).await {
             Ok(Session { handle, entries, .. }) => {
-                let (rests_since, ends) = (None, false);
-                let live = Live { handle, entries, requests, rests_since, ends, _slot: slot };
+                let (pause, ends) = (None, false);
+                let live = Live { handle, entries, requests, pause, ends, _slot: slot };
                 self.agent = Some(live);
                 Ok(())
             }
@@ -125,7 +126,7 @@ impl Owner {
     /// After the last entry of the agent's session.
     pub(super) async fn agent_ended(&mut self) -> Result<(), Error> {
         self.agent = None;
-        self.note_rest();
+        self.note_pause();
         // The intent of this prompt was not stored, so it was not sent.
         if let Some(prompt) = self.current.take()
             && matches!(self.observed.turn, Turn::Announced(_))
@@ -164,7 +165,7 @@ impl Owner {
             drop(handle);
             entries.end().await;
         }
-        self.note_rest();
+        self.note_pause();
     }
 
     /// Ends the agent, and deletes the session. If it cannot be deleted, it goes on without its agent.
@@ -189,6 +190,8 @@ impl Owner {
 
     /// Closes the session: its agent and its log. The store refuses the commands that wait.
     pub(super) async fn close(&mut self, key: IdempotencyKey) -> Result<(), Error> {
+        // A session that continues this one begins with the agent's own session at once.
+        self.until_lost_agent_ended().await;
         self.prompts.clear();
         self.late.clear();
         self.current = None;
@@ -238,7 +241,7 @@ impl Owner {
             let patch = Patch { state: Some(self.state()), ..Patch::default() };
             self.commit(Commit { patch, commands, ..Commit::default() }).await?;
         }
-        self.note_rest();
+        self.note_pause();
         Ok(())
     }
 }

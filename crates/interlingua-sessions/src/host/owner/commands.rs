@@ -5,7 +5,7 @@ use interlingua_agents::permission::Decision;
 
 use super::{Live, Owner};
 use crate::host::client_calls;
-use crate::host::command::{Command, Reaction, WhilePending};
+use crate::host::command::{Command, DECLINED, Reaction, WhilePending};
 use crate::host::delivery::{QueuedPrompt, Turn};
 use crate::{
     Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, Queued,
@@ -72,8 +72,19 @@ impl Owner {
             Command::Close => self.close(key).await,
             command => {
                 self.mark(&key, CommandState::Delivering, None).await?;
-                let answer = self.act(command).await;
-                self.settle_answered(key, answer).await
+                let answered = client_calls::outcome_of(&command)
+                    .map(|(call, outcome)| (call.to_owned(), outcome));
+                match (self.act(command).await, answered) {
+                    (Ok(at), Some((call, _))) => {
+                        self.append_until(at).await?;
+                        self.append_end_of(&call).await?;
+                        self.settle_at(key, CommandState::Delivered, at).await
+                    }
+                    (Err(refused), Some((call, outcome))) => {
+                        self.answer_lost(key, &call, outcome, &refused).await
+                    }
+                    (answer, None) => self.settle_answered(key, answer).await,
+                }
             }
         }
     }
@@ -164,12 +175,15 @@ impl Owner {
                 Reaction::Decide(decision) => handle.decide(&request, decision).await,
                 Reaction::Always(always) => handle.allow_always(&request, always).await,
             },
-            Command::Answer { request, answer: Some(answer), .. } => {
-                handle.answer(&request, answer).await
-            }
-            Command::Answer { request, answer: None, decline } => {
-                let reason = decline.unwrap_or_else(|| "the user declined to answer".to_owned());
-                handle.decline(&request, &reason).await
+            Command::Answer { request, answer, decline } => {
+                let is_call = self.observed.client_calls.is_open(&request);
+                // A tool may return nothing, and nothing is no answer to a question.
+                let may_be_null = is_call && decline.is_none();
+                let reason = decline.unwrap_or_else(|| DECLINED.to_owned());
+                match answer.filter(|answer| may_be_null || !answer.is_null()) {
+                    Some(answer) => handle.answer(&request, answer).await,
+                    None => handle.decline(&request, &reason).await,
+                }
             }
             Command::Interrupt => handle.interrupt().await,
             Command::Prompt { .. } | Command::Close => Ok(self.next),
@@ -187,7 +201,7 @@ impl Owner {
     }
 
     /// Notes how far a command got, and at which entry it took effect.
-    async fn mark(
+    pub(super) async fn mark(
         &mut self,
         key: &IdempotencyKey,
         state: CommandState,

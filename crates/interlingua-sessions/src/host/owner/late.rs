@@ -1,7 +1,7 @@
 //! Late answers: what the client answers to calls whose agent was lost while it waited.
 
 use interlingua::event::Outcome;
-use interlingua_agents::{CallOutcome, LateResult};
+use interlingua_agents::{CallOutcome, LateResult, Refused};
 
 use super::Owner;
 use super::commands::{SUPERSEDED, refused_as};
@@ -55,6 +55,34 @@ impl Owner {
         self.late.push(LateAnswer { key: Some(key), result });
         self.give_late_answers();
         self.store_state().await
+    }
+
+    /// Takes an answer that the agent has refused. If it was lost in this moment, and the end of its turn was not
+    /// stored yet, the answer is late.
+    pub(super) async fn answer_lost(
+        &mut self,
+        key: IdempotencyKey,
+        call: &str,
+        outcome: CallOutcome,
+        refused: &Refused,
+    ) -> Result<(), Error> {
+        if self.observed.client_calls.is_open(call) {
+            if *refused == Refused::Ended {
+                self.until_agent_ended().await?;
+                self.agent_ended().await?;
+            }
+            // What it emits from now on is not awaited: it may be in the middle of a turn.
+            while let Some(batch) = self.agent.as_mut().and_then(|live| live.entries.try_next()) {
+                self.append(batch).await?;
+            }
+        }
+        match self.late_result(call, outcome) {
+            Some(result) => {
+                self.mark(&key, CommandState::Accepted, None).await?;
+                self.answer_late(key, result).await
+            }
+            None => self.settle(key, refused_as(&refused.to_string())).await,
+        }
     }
 
     /// Ends calls that wait for late answers, because a queued prompt supersedes them. Returns the commands whose
