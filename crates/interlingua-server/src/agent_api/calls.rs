@@ -85,9 +85,11 @@ impl Calls {
         self.paused.get(call).copied()
     }
 
-    /// Where the running turn of a prompt waited last. Without a name, for any call.
+    /// Where the turn of a prompt waited last, if it runs or its calls still wait. Without a name, for any call.
     pub(super) fn pause_of_running(&self, prompt: &str, call: Option<&str>) -> Option<u64> {
-        let (_, at) = self.prompt.as_ref().filter(|(text, _)| self.is_running && text == prompt)?;
+        // The turn of a lost agent has ended, and goes on in another one once its calls were answered.
+        let goes_on = self.is_running || self.waiting().next().is_some();
+        let (_, at) = self.prompt.as_ref().filter(|(text, _)| goes_on && text == prompt)?;
         let named = self.paused.iter().filter(|(id, _)| call.is_none_or(|call| call == *id));
         named.map(|(_, behind)| *behind).filter(|behind| behind > at).max()
     }

@@ -13,7 +13,7 @@ use interlingua_sessions::{
     Acknowledgement, ClientTool, CommandState, Error, IdempotencyKey, SessionId, SessionRecord,
 };
 
-use super::calls::Calls;
+use super::calls::{Call, Calls};
 use super::problem::Problem;
 use super::request::{RunRequest, Subject};
 use super::run_stream::{self, Part, Prelude};
@@ -158,14 +158,17 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Proble
 ///
 /// It is a resume if something waits, and the results answer it. Without anything that waits, a result
 /// belongs to a turn that goes on or has ended: a turn that goes on is shown, and otherwise the message is
-/// a prompt. A message while something waits supersedes it.
+/// a prompt. A message while something waits supersedes it. What was answered already does not wait.
 async fn act(
     app: &App,
     record: &SessionRecord,
     request: RunRequest,
     key: Option<IdempotencyKey>,
 ) -> Result<Part, Problem> {
+    // Before the log: an answer that reaches the agent in between is in the log then.
+    let answered = answered(app, &record.id).await?;
     let calls = Calls::read(app.store(), &record.id).await?;
+    let is_open = |call: &&Call| !answered.contains(&call.id);
     let matching = |id: &str| request.results.iter().rev().find(|result| result.tool_call_id == id);
     let answers: Vec<_> = calls
         .waiting()
@@ -177,7 +180,7 @@ async fn act(
         }
         let paused = answers.iter().filter_map(|(id, _)| calls.paused_at(id)).max();
         let begin = paused.unwrap_or(calls.next);
-        let rest = calls.waiting().filter(|call| matching(&call.id).is_none());
+        let rest = calls.waiting().filter(is_open).filter(|call| matching(&call.id).is_none());
         let rest: Vec<_> = rest.cloned().collect();
         return Ok(match rest.is_empty() {
             true => Part::from(begin, calls.next),
@@ -185,7 +188,7 @@ async fn act(
             false => Part::still_waiting(begin, calls.next, &rest),
         });
     }
-    let waits = calls.waiting().next();
+    let waits = calls.waiting().find(is_open);
     if let (Some(waits), Some(last)) = (waits, request.results.last())
         && calls.paused_at(&last.tool_call_id).is_none()
     {
@@ -213,6 +216,18 @@ async fn act(
     };
     accepted(app.sessions.command(&record.id, key.clone(), command.clone()).await?)?;
     Ok(Part::of_prompt(from, key, command))
+}
+
+/// The calls whose answer was taken, and has not reached their agent: it was lost, and gets the answer when it has
+/// been started again. Until then, the log states that they wait.
+async fn answered(app: &App, id: &SessionId) -> Result<Vec<String>, Problem> {
+    let open = app.store().open_commands(id).await?.into_iter();
+    let commands = open.filter_map(|stored| serde_json::from_value(stored.body).ok());
+    let answered = commands.filter_map(|command| match command {
+        Command::Answer { request, .. } => Some(request),
+        _ => None,
+    });
+    Ok(answered.collect())
 }
 
 /// Answers a call. The same answer has the same key, so that sending it again does nothing more.

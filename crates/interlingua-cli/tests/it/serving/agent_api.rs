@@ -9,10 +9,13 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use crate::http::{Response, send};
+use crate::log::intents;
 
 /// Notes how it was configured. To the prompt `fill`, it waits at the pipe `go`, leaves a file and says
-/// `Done.`; what it gets instead when it is started again, it repeats in part.
+/// `Done.`; what it gets instead when it is started again, it repeats in part. With a pipe `held`, it waits
+/// there before it begins.
 const FILLER: &str = r#"#!/bin/sh
+[ -p "$HOME/held" ] && read -r _ < "$HOME/held"
 while [ $# -gt 0 ]; do
   [ "$1" = --mcp-config ] && cp "$2" "$HOME/tools.json"
   shift
@@ -52,8 +55,12 @@ impl Run {
     fn new(desk: &Desk, results: Value) -> Self {
         let body = json!({"type": "agent.run", "chat_id": "c", "message": "fill", "agent_type": "claude",
                           "snapshot_id": "any", "tool_results": results});
+        Self::of(desk, &body)
+    }
+
+    fn of(desk: &Desk, body: &Value) -> Self {
         let address = desk.address.get().unwrap();
-        let response = send(&address, "POST", "/agent-api/run", None, Some(&body)).unwrap();
+        let response = send(&address, "POST", "/agent-api/run", None, Some(body)).unwrap();
         assert_eq!(response.status, 200);
         Self { response, buffer: String::new() }
     }
@@ -144,7 +151,10 @@ pub(super) fn read(mut connection: TcpStream) -> String {
 
 /// The request that a run has ended with.
 fn paused(desk: &Desk) -> (TcpStream, String) {
-    let mut run = Run::new(desk, json!([]));
+    paused_in(desk, Run::new(desk, json!([])))
+}
+
+fn paused_in(desk: &Desk, mut run: Run) -> (TcpStream, String) {
     // The prompt may be repeated before the agent has begun.
     while run.until("message")["role"] != "assistant" {}
     let call = Tools::connect(desk).call();
@@ -187,4 +197,33 @@ fn a_server_that_is_killed_during_a_pause_resumes_the_agent() {
     let last: Vec<_> = records.iter().rev().take(2).collect();
     assert_eq!((&last[0]["type"], &last[0]["status"]), (&json!("result"), &json!("success")));
     assert_eq!(last[1]["content"], "It knows.");
+}
+
+/// A client of version 1 answers at the relay, where a late answer is acknowledged at once, and sends its
+/// message again. The agent got the prompt a second time after the resumed turn.
+#[test]
+fn a_client_of_version_1_resumes_after_the_server_was_killed() {
+    let mut desk = desk();
+    let mut run = Run::of(&desk, &json!({"type": "agent.run", "message": "fill"}));
+    let relay = run.until("relay.session");
+    let (_call, id) = paused_in(&desk, run);
+    desk.kill();
+    desk.until_no_process();
+    mknodat(CWD, desk.path("held"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    desk.start();
+    let response =
+        json!({"type": "snapshot_response", "requestId": id, "fields": [{"label": "colour-4711"}]});
+    let respond = json!({"type": "relay.respond", "sessionId": relay["sessionId"], "token": relay["token"],
+                         "response": response});
+    let answered = desk.request("POST", "/agent-api/relay", None, Some(respond));
+    assert_eq!(answered.status, 200, "{}", answered.text());
+    let again = json!({"type": "agent.run", "message": "fill", "session_id": relay["sessionId"]});
+    let mut run = Run::of(&desk, &again);
+    std::fs::write(desk.path("held"), "\n").unwrap();
+    assert_eq!(run.until("message")["content"], "It knows.", "the resumed turn");
+    assert_eq!(run.until("result")["status"], "success");
+    let prompts = desk.events(relay["sessionId"].as_str().unwrap());
+    assert_eq!(intents(&prompts).len(), 2, "the prompt, and the answer");
+    let metrics = desk.request("GET", "/metrics", None, None);
+    assert!(metrics.text().contains("interlingua_waiting_prompts 0"), "{}", metrics.text());
 }

@@ -239,3 +239,33 @@ async fn an_answer_to_a_lost_agent_is_a_resume() {
     agent.ends(Outcome::Completed).await;
     assert_eq!(names(&run.rest().await), ["message Done!", "result"]);
 }
+
+/// The agent was lost during the pause, and is started again. The client that answered at the relay sent the
+/// message again meanwhile, which then ran after the resumed turn, too.
+#[tokio::test]
+async fn a_late_answer_at_the_relay_is_no_reason_for_a_second_prompt() {
+    let stage = Stage::new().await;
+    let first = stage.run(&json!({"message": "go"})).await;
+    let mut agent = stage.agent(&first.session).await;
+    agent.begin().await;
+    let calls = [("a", "getFormSnapshot", json!({})), ("b", "getFormSnapshot", json!({}))];
+    agent.call(&calls).await;
+    agent.ends(Outcome::WaitingForClient).await;
+    stage.taken();
+    let again = json!({"message": "go", "session_id": first.session});
+    // It stays accepted until the agent was started, as a late answer does.
+    agent.is_answered_late("a").await;
+    agent.is_answered_late("b").await;
+    let run = stage.run(&again).await;
+    let other = stage.run(&json!({"message": "other", "session_id": first.session})).await;
+    assert_eq!(
+        stage.taken(),
+        [prompt("other")],
+        "the same message joins, and another one is a prompt"
+    );
+    drop(other);
+    agent.resumes(&["a", "b"]).await;
+    agent.says("Done!").await;
+    agent.ends(Outcome::Completed).await;
+    assert_eq!(names(&run.rest().await), ["message Done!", "result"]);
+}

@@ -302,6 +302,28 @@ impl Agent {
         self.call(&[(id, "getFormSnapshot", json!({"instruction": "fill"}))]).await;
     }
 
+    /// A call is answered whose agent was lost: the answer stays accepted until the agent was started again.
+    pub(super) async fn is_answered_late(&self, call: &str) {
+        let key = IdempotencyKey::new(format!("late-{call}")).unwrap();
+        let answer = json!({"type": "answer", "request": call, "answer": {"fields": []}});
+        self.store.submit(&self.id, key, answer).await.unwrap();
+    }
+
+    /// Begins the turn in which an agent that was lost gets the late answers to its calls.
+    pub(super) async fn resumes(&mut self, calls: &[&str]) {
+        let key = format!("late-{}", calls[0]);
+        let raw = Json::from_serialize(&json!({"key": key, "text": ""}));
+        let mut events = vec![
+            Event::new(HostState { name: Text::plain("prompt"), raw }),
+            Event::new(TurnStarted::default()),
+        ];
+        events.extend(calls.iter().map(|call| {
+            let executor = Executor::Client;
+            Event::new(ToolEnded { call: text(call), executor, ..ToolEnded::default() })
+        }));
+        self.commit(events, Some(State::Working)).await;
+    }
+
     /// Goes on after an answer.
     pub(super) async fn answered(&mut self, id: &str) {
         let executor = Executor::Client;
