@@ -200,7 +200,7 @@ pub(super) async fn message(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let read = body::json(&headers, body, &app.settings.limits).await;
+    let read = body::json(&headers, body, &app.settings.limits.of_answers()).await;
     let message: Message = read.map_err(|error| match error.status {
         StatusCode::BAD_REQUEST
         | StatusCode::UNPROCESSABLE_ENTITY

@@ -36,7 +36,7 @@ pub(super) async fn run(
 ) -> Result<Response, Problem> {
     access.require_many_sessions()?;
     let enabled = Enabled::of(&app)?;
-    let body = body::json(&headers, body, &app.settings.limits).await?;
+    let body = body::json(&headers, body, &app.settings.limits.of_answers()).await?;
     let request = RunRequest::parse(body)?;
     let record = session(&app, &enabled, &access, &request).await?;
     let (sandbox, folder) = sandbox::of(enabled.folder, &record)

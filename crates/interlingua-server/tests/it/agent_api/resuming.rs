@@ -269,3 +269,23 @@ async fn a_late_answer_at_the_relay_is_no_reason_for_a_second_prompt() {
     agent.ends(Outcome::Completed).await;
     assert_eq!(names(&run.rest().await), ["message Done!", "result"]);
 }
+
+/// A result of 5 MB was refused with 413, and its agent waited for a day.
+#[tokio::test]
+async fn a_long_result_reaches_the_agent() {
+    let stage = Stage::new().await;
+    let (mut agent, _) = paused(&stage).await;
+    let long = json!([{"fieldId": "x".repeat(5_000_000)}]);
+    let output = json!({"fields": long});
+    let result = json!([{"toolCallId": "req-1", "toolName": "getFormSnapshot", "output": output}]);
+    let run = stage.run(&chat("go", result)).await;
+    assert!(stage.taken() == [json!({"type": "answer", "request": "req-1", "answer": output})]);
+    agent.answered("req-1").await;
+    agent.snapshot("req-2").await;
+    let response = json!({"type": "snapshot_response", "requestId": "req-2", "fields": long});
+    assert_eq!(stage.respond(&run, response).await, (200, json!({"ok": true})));
+    assert!(stage.taken() == [json!({"type": "answer", "request": "req-2", "answer": output})]);
+    let small = Stage::with(|settings| settings.limits.command_bytes = 1000).await;
+    let (status, code, _) = small.refused(&chat(&"x".repeat(2000), json!([]))).await;
+    assert_eq!((status, &*code), (413, "INVALID_REQUEST"));
+}
