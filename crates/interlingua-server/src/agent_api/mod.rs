@@ -8,14 +8,18 @@
 //! | `request`, `results` | what clients send |
 //! | `run`, `run_stream` | what a request means, and the records of its run |
 //! | `calls` | the calls of the form tools in a log |
+//! | `prompt` | where a prompt is announced in a log |
+//! | `attend` | what no client can decide, which is denied |
 //! | `relay`, `dispatch` | what browsers get and answer |
 //! | `sandbox`, `files` | the working folders, and the files in them |
 //! | `problem` | errors in the form of the contract |
 
+mod attend;
 mod calls;
 mod dispatch;
 mod files;
 mod problem;
+mod prompt;
 mod relay;
 mod request;
 mod results;
@@ -33,6 +37,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use serde_json::{Value, json};
 
+pub(crate) use attend::Attendance;
 pub(crate) use dispatch::Relay;
 use problem::Problem;
 

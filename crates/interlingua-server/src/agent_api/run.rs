@@ -13,6 +13,7 @@ use interlingua_sessions::{
     Acknowledgement, ClientTool, CommandState, Error, IdempotencyKey, SessionId, SessionRecord,
 };
 
+use super::attend::attend;
 use super::calls::{Call, Calls};
 use super::problem::Problem;
 use super::request::{RunRequest, Subject};
@@ -51,6 +52,7 @@ pub(super) async fn run(
     }
     let prelude = prelude(&app, &enabled, &headers, &record, sandbox)?;
     let part = act(&app, &record, request, key).await?;
+    attend(&app, &record.id, part.turn());
     Ok(run_stream::response(&app, record, folder, prelude, part))
 }
 
@@ -214,8 +216,8 @@ async fn act(
         while_pending: WhilePending::Supersede,
         joins: false,
     };
-    accepted(app.sessions.command(&record.id, key.clone(), command.clone()).await?)?;
-    Ok(Part::of_prompt(from, key, command))
+    accepted(app.sessions.command(&record.id, key.clone(), command).await?)?;
+    Ok(Part::of_prompt(from, key))
 }
 
 /// The calls whose answer was taken, and has not reached their agent: it was lost, and gets the answer when it has

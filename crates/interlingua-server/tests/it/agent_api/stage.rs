@@ -1,6 +1,7 @@
 //! A server with the agent API, whose sessions note their commands, and a client of it.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use interlingua::event::{
     BlockDelta, Data, Event, Executor, HostState, Outcome, SessionStarted, Suspended, ToolEnded,
@@ -16,9 +17,13 @@ use interlingua_sessions::{
 };
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::sessions::StoredSessions;
 use crate::support::{ADMIN, Answer, Hands, Running, serve_sessions};
+
+/// How long something may take that is awaited.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) const ORIGIN: &str = "https://app.example";
 
@@ -26,6 +31,7 @@ pub(super) const ORIGIN: &str = "https://app.example";
 struct Noting {
     stored: StoredSessions,
     commands: Arc<Mutex<Vec<Command>>>,
+    noted: Arc<Notify>,
 }
 
 impl Sessions for Noting {
@@ -48,6 +54,7 @@ impl Sessions for Noting {
         command: Command,
     ) -> Future<'a, Acknowledgement> {
         self.commands.lock().unwrap().push(command.clone());
+        self.noted.notify_one();
         self.stored.command(id, key, command)
     }
 
@@ -68,6 +75,7 @@ pub(super) struct Stage {
     pub(super) server: Running,
     pub(super) folder: tempfile::TempDir,
     pub(super) commands: Arc<Mutex<Vec<Command>>>,
+    noted: Arc<Notify>,
 }
 
 impl Stage {
@@ -80,8 +88,9 @@ impl Stage {
         let hands = Hands::new();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(hands.clock()));
         let stored = StoredSessions { store: Arc::clone(&store), clock: hands.clock() };
-        let commands = Arc::default();
-        let sessions = Noting { stored, commands: Arc::clone(&commands) };
+        let (commands, noted) = (Arc::default(), Arc::<Notify>::default());
+        let sessions =
+            Noting { stored, commands: Arc::clone(&commands), noted: Arc::clone(&noted) };
         let root = folder.path().join("sandboxes");
         let server = serve_sessions(Arc::new(sessions), store, hands, |settings| {
             settings.tokens = vec![
@@ -96,7 +105,7 @@ impl Stage {
             change(settings);
         })
         .await;
-        Self { server, folder, commands }
+        Self { server, folder, commands, noted }
     }
 
     pub(super) async fn send(&self, path: &str, token: &str, body: &Value) -> Response {
@@ -145,6 +154,25 @@ impl Stage {
     pub(super) fn taken(&self) -> Vec<Value> {
         let commands = std::mem::take(&mut *self.commands.lock().unwrap());
         commands.iter().map(|command| serde_json::to_value(command).unwrap()).collect()
+    }
+
+    /// The next commands that sessions get.
+    pub(super) async fn next_taken(&self, number: usize) -> Vec<Value> {
+        let mut taken = self.taken();
+        let noted = async {
+            while taken.len() < number {
+                self.noted.notified().await;
+                taken.extend(self.taken());
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, noted).await.is_ok();
+        assert!(in_time, "only {taken:?}");
+        taken
+    }
+
+    /// Waits until the server has noticed that no client reads any more.
+    pub(super) async fn until_no_reader(&self) {
+        while !self.server.get("/metrics").await.text().contains("\ninterlingua_readers 0\n") {}
     }
 
     /// The agent of a session.
