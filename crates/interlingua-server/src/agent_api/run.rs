@@ -26,6 +26,9 @@ use crate::security::Access;
 /// How long a session is kept after its last use.
 const TTL: Duration = Duration::from_secs(600);
 
+/// How long an answer that was given waits for its entry, at most: the store may fail.
+const STORED: Duration = Duration::from_secs(5);
+
 /// How long a token for the relay is valid: as long as a call waits for its answer.
 const RELAY_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -236,7 +239,16 @@ async fn answered(app: &App, id: &SessionId) -> Result<Vec<String>, Problem> {
 pub(super) async fn answer(app: &App, id: &SessionId, command: Command) -> Result<(), Problem> {
     let body = serde_json::to_string(&command).unwrap_or_default();
     let key = IdempotencyKey::new(format!("agent-api-answer-{}", sandbox::digest(&[&body])))?;
-    accepted(app.sessions.command(id, key, command).await?)
+    let acknowledgement = app.sessions.command(id, key, command).await?;
+    let ends_at = acknowledgement.sequence;
+    accepted(acknowledgement)?;
+    // The end of the call is about to be stored. Until then, the next request would find that the call waits.
+    if let Some(ends_at) = ends_at {
+        let mut tail = app.store().watch(id);
+        let stored = tail.wait_for(|tail| tail.next > ends_at || tail.closed);
+        let _ = tokio::time::timeout(STORED, stored).await;
+    }
+    Ok(())
 }
 
 fn accepted(acknowledgement: Acknowledgement) -> Result<(), Problem> {
