@@ -289,3 +289,22 @@ async fn a_long_result_reaches_the_agent() {
     let (status, code, _) = small.refused(&chat(&"x".repeat(2000), json!([]))).await;
     assert_eq!((status, &*code), (413, "INVALID_REQUEST"));
 }
+
+/// The log repeats only the beginning of a long message, which was compared with all of it.
+#[tokio::test]
+async fn a_long_message_joins_its_turn() {
+    let stage = Stage::new().await;
+    let long = json!({"message": "go ".repeat(50_000)});
+    let first = stage.run(&long).await;
+    let mut agent = stage.agent(&first.session).await;
+    agent.begin().await;
+    agent.snapshot("req-1").await;
+    agent.answered("req-1").await;
+    stage.taken();
+    let mut again = long.clone();
+    again["session_id"] = json!(first.session);
+    let run = stage.run(&again).await;
+    assert!(stage.taken().is_empty(), "there is one prompt");
+    agent.ends(Outcome::Completed).await;
+    assert_eq!(names(&run.rest().await), ["result"]);
+}

@@ -12,7 +12,7 @@ use interlingua::event::{
 use interlingua::json::{Json, Text};
 use interlingua::{Entry, Origin};
 use interlingua_server::{Scope, Sessions, Settings, Token, TokenKey};
-use interlingua_sessions::host::{Command, NewSession};
+use interlingua_sessions::host::{Command, NewSession, announced};
 use interlingua_sessions::{
     Acknowledgement, Answer as Future, Commit, IdempotencyKey, MemoryStore, Patch, SessionId,
     SessionRecord, State, Store, Waiting,
@@ -309,7 +309,7 @@ impl Agent {
     pub(super) async fn begin_of(&mut self, text: &str) {
         let commands = self.store.open_commands(&self.id).await.unwrap();
         let command = commands.iter().rfind(|command| command.body["text"] == text).unwrap();
-        let raw = json!({"key": command.acknowledgement.key, "text": command.body["text"]});
+        let raw = json!({"key": command.acknowledgement.key, "text": announced(text)});
         let raw = Json::from_serialize(&raw);
         let started = SessionStarted {
             id: Some(Text::plain("native-1")),
