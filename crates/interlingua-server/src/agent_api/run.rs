@@ -196,6 +196,9 @@ async fn act(
     let waits = calls.waiting().find(is_open);
     if let (Some(waits), Some(last)) = (waits, request.results.last())
         && calls.paused_at(&last.tool_call_id).is_none()
+        // Clients repeat all results of a chat, also those of a session that has expired. Only the message shows
+        // that a resume is meant.
+        && calls.is_last_prompt(&request.message)
     {
         return Err(Problem::conflict(format!("Missing tool result for {}", waits.id)));
     }

@@ -210,6 +210,16 @@ async fn b13_a_message_supersedes_what_waits() {
     assert_eq!(names(&run.rest().await), ["init", "message new", "result"], "not the turn before");
 }
 
+/// The chat went on in a new session, and its client repeats the results of the one that has expired. It got a 409
+/// for ever.
+#[tokio::test]
+async fn b13_a_message_with_results_of_an_expired_session_supersedes_what_waits() {
+    let stage = Stage::new().await;
+    paused(&stage).await;
+    drop(stage.run(&chat("something else", json!([result("of an expired session")]))).await);
+    assert_eq!(stage.taken(), [prompt("something else")]);
+}
+
 /// B19: after a crash between the answer and its record, every retry failed.
 #[tokio::test]
 async fn b19_an_answer_that_is_sent_again_joins_the_turn() {
