@@ -6,6 +6,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `request`, `results` | what clients send |
+//! | `session` | the session of a request |
 //! | `run`, `run_stream` | what a request means, and the records of its run |
 //! | `calls` | the calls of the form tools in a log |
 //! | `prompt` | where a prompt is announced in a log |
@@ -26,6 +27,7 @@ mod results;
 mod run;
 mod run_stream;
 mod sandbox;
+mod session;
 
 use std::path::Path;
 use std::sync::Arc;

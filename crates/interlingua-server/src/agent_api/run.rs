@@ -1,4 +1,4 @@
-//! `POST /agent-api/run`: finds the session, decides what the request means, and streams the run.
+//! `POST /agent-api/run`: decides what the request means for its session, and streams the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use interlingua_sessions::host::{Command, NewSession, WhilePending};
+use interlingua_sessions::host::{Command, WhilePending};
 use interlingua_sessions::{
-    Acknowledgement, ClientTool, CommandState, Error, IdempotencyKey, SessionId, SessionRecord,
+    Acknowledgement, CommandState, IdempotencyKey, SessionId, SessionRecord,
 };
 
 use super::attend::attend;
@@ -18,13 +18,10 @@ use super::calls::{Call, Calls};
 use super::problem::Problem;
 use super::request::{RunRequest, Subject};
 use super::run_stream::{self, Part, Prelude};
-use super::{Enabled, sandbox};
+use super::{Enabled, sandbox, session};
 use crate::app::App;
 use crate::routes::body;
 use crate::security::Access;
-
-/// How long a session is kept after its last use.
-const TTL: Duration = Duration::from_secs(600);
 
 /// How long an answer that was given waits for its entry, at most: the store may fail.
 const STORED: Duration = Duration::from_secs(5);
@@ -42,97 +39,16 @@ pub(super) async fn run(
     let enabled = Enabled::of(&app)?;
     let body = body::json(&headers, body, &app.settings.limits.of_answers()).await?;
     let request = RunRequest::parse(body)?;
-    let record = session(&app, &enabled, &access, &request).await?;
-    let (sandbox, folder) = sandbox::of(enabled.folder, &record)
+    let record = session::of_request(&app, &enabled, &access, &request).await?;
+    let sandbox = sandbox::named(&record)
         .ok_or_else(|| Problem::not_found("There is no such session of this interface."))?;
+    // A session that was begun before the folder of all sandboxes was moved works elsewhere.
+    let folder = sandbox::of(enabled.folder, &record).map(|(_, folder)| folder);
     let key = idempotency_key(&headers)?;
-    let known = match &key {
-        Some(key) => app.store().acknowledged(&record.id, key).await?,
-        None => None,
-    };
-    if known.is_none() {
-        app.settings.allowed.check_session(&record).await?;
-    }
     let prelude = prelude(&app, &enabled, &headers, &record, sandbox)?;
     let part = act(&app, &record, request, key).await?;
     attend(&app, &record.id, part.turn());
     Ok(run_stream::response(&app, record, folder, prelude, part))
-}
-
-/// The session of a request. That of a chat is created if there is none.
-async fn session(
-    app: &App,
-    enabled: &Enabled<'_>,
-    access: &Access,
-    request: &RunRequest,
-) -> Result<SessionRecord, Problem> {
-    let owner = access.owner();
-    let (key, sandbox, chat) = match &request.subject {
-        Subject::Session(id) => {
-            let known = app.session(access, id).await.map_err(|_| {
-                Problem::not_found(
-                    "There is no such session: it has expired, or never existed. Send the message without `session_id`.",
-                )
-            })?;
-            return fits(enabled, known, request);
-        }
-        Subject::Chat(chat) => {
-            let digest = sandbox::digest(&["chat", chat]);
-            let key = IdempotencyKey::new(format!("agent-api-{digest}"))?;
-            (Some(key), format!("sbx_{digest}"), Some(&**chat))
-        }
-        Subject::New => (None, format!("sbx_{}", SessionId::random()?), None),
-    };
-    let sandbox = request.sandbox.clone().unwrap_or(sandbox);
-    let agent = match (&request.agent, enabled.agent) {
-        (Some(agent), _) | (None, Some(agent)) => agent.clone(),
-        (None, None) => return Err(Problem::invalid("`agent_type` is missing: name an agent.")),
-    };
-    let allowed = &app.settings.allowed;
-    if allowed.check_agent(&agent).is_err() {
-        return Err(Problem::invalid(
-            "`agent_type` is not allowed: name one that the server permits.",
-        ));
-    }
-    let mode = enabled.mode.clone();
-    allowed.check_mode(mode.as_deref())?;
-    let new = NewSession {
-        agent,
-        key,
-        folder: Some(sandbox::create(enabled.folder, owner, &sandbox).await?),
-        mode,
-        metadata: sandbox::metadata(&sandbox, chat),
-        tools: ClientTool::form(),
-        owner: owner.map(str::to_owned),
-        ttl: Some(TTL),
-        ..NewSession::default()
-    };
-    app.sessions.create(new).await.map_err(|error| match error {
-        Error::KeyReused(_) => Problem::conflict(
-            "The chat was begun with another agent or sandbox: use those, or another `chat_id`.",
-        ),
-        error => error.into(),
-    })
-}
-
-/// Checks that a follow-up names the agent and the sandbox that its session has.
-fn fits(
-    enabled: &Enabled<'_>,
-    record: SessionRecord,
-    request: &RunRequest,
-) -> Result<SessionRecord, Problem> {
-    let own = sandbox::of(enabled.folder, &record);
-    let has_other =
-        |own: &str, named: &Option<String>| named.as_deref().is_some_and(|it| it != own);
-    match own {
-        Some((own, _)) if has_other(&own, &request.sandbox) => {
-            Err(Problem::conflict("The session works in another sandbox: name that one, or none."))
-        }
-        _ if has_other(&record.agent, &request.agent) => {
-            Err(Problem::conflict("The session has another agent: name that one, or none."))
-        }
-        _ => Ok(record),
-    }
 }
 
 /// What the first lines of a run state.
@@ -217,6 +133,9 @@ async fn act(
         Some(key) => key,
         None => IdempotencyKey::new(format!("agent-api-{}", SessionId::random()?))?,
     };
+    if app.store().acknowledged(&record.id, &key).await?.is_none() {
+        app.settings.allowed.check_session(record).await?;
+    }
     let command = Command::Prompt {
         text: request.message,
         while_pending: WhilePending::Supersede,

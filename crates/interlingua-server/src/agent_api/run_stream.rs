@@ -84,7 +84,8 @@ impl Part {
 struct Run {
     app: Arc<App>,
     record: SessionRecord,
-    folder: PathBuf,
+    /// Where its files are, if they may be served.
+    folder: Option<PathBuf>,
     prelude: Option<Prelude>,
     part: Part,
     /// The entry that is read next.
@@ -100,7 +101,7 @@ struct Run {
 pub(super) fn response(
     app: &Arc<App>,
     record: SessionRecord,
-    folder: PathBuf,
+    folder: Option<PathBuf>,
     prelude: Prelude,
     part: Part,
 ) -> Response {
@@ -227,8 +228,8 @@ impl Run {
         self.position += 1;
         if ends {
             self.ended = true;
-            if matches!(&entry.event.data, Data::TurnEnded(_)) {
-                files::artifacts(&self.folder).await.iter().for_each(|made| line(made, out));
+            if let (Data::TurnEnded(_), Some(folder)) = (&entry.event.data, &self.folder) {
+                files::artifacts(folder).await.iter().for_each(|made| line(made, out));
             }
         }
         Ok(())

@@ -49,9 +49,7 @@ struct Run {
 
 impl Run {
     fn new(desk: &Desk, results: Value) -> Self {
-        let body = json!({"type": "agent.run", "chat_id": "c", "message": "fill", "agent_type": desk.agent,
-                          "snapshot_id": "any", "tool_results": results});
-        Self::of(desk, &body)
+        Self::of(desk, &chat(desk, "fill", results))
     }
 
     fn of(desk: &Desk, body: &Value) -> Self {
@@ -83,6 +81,11 @@ impl Run {
     fn rest(mut self) -> Vec<Value> {
         std::iter::from_fn(|| self.next()).collect()
     }
+}
+
+fn chat(desk: &Desk, message: &str, results: Value) -> Value {
+    json!({"type": "agent.run", "chat_id": "c", "message": message, "agent_type": desk.agent,
+           "snapshot_id": "any", "tool_results": results})
 }
 
 /// The agent's side of the tools of the client: an MCP client that does as little as it may.
@@ -223,4 +226,24 @@ fn a_client_of_version_1_resumes_after_the_server_was_killed() {
     assert_eq!(intents(&prompts).len(), 2, "the prompt, and the answer");
     let metrics = desk.request("GET", "/metrics", None, None);
     assert!(metrics.text().contains("interlingua_waiting_prompts 0"), "{}", metrics.text());
+}
+
+/// The next server has another mode, and another folder for new sessions. The call that waits could not be answered
+/// any more.
+#[test]
+fn a_chat_goes_on_after_a_restart_with_other_settings() {
+    let mut desk = desk();
+    let (_call, id) = paused(&desk);
+    desk.kill();
+    desk.until_no_process();
+    desk.arguments.extend(["--agent-api-mode", "default"].map(str::to_owned));
+    desk.start();
+    let records = Run::new(&desk, results(&id)).rest();
+    assert_eq!(records.last().unwrap()["status"], "success", "{records:?}");
+    desk.stop();
+    desk.arguments[1] = desk.path("moved").display().to_string();
+    desk.start();
+    let refused =
+        desk.request("POST", "/agent-api/run", None, Some(chat(&desk, "next", json!([]))));
+    assert_eq!(refused.status, 403, "the agent may not work there: {}", refused.text());
 }

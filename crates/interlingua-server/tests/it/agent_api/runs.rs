@@ -76,6 +76,20 @@ async fn scenario_34_a_follow_up_finds_the_session_and_its_sandbox() {
     }
 }
 
+/// A follow-up that named no sandbox was a 409, and left an empty folder.
+#[tokio::test]
+async fn a_follow_up_of_a_chat_in_a_named_sandbox_names_none() {
+    let stage = Stage::new().await;
+    let mut first = chat("one");
+    first["sandbox_id"] = json!("mine");
+    let (one, two) = (stage.run(&first).await, stage.run(&chat("two")).await);
+    assert_eq!((&two.session, &two.sandbox), (&one.session, &one.sandbox));
+    let folders = std::fs::read_dir(stage.folder.path().join("sandboxes/admin")).unwrap();
+    assert_eq!(folders.count(), 1);
+    first["sandbox_id"] = json!("other");
+    assert_eq!(stage.refused(&first).await.0, 409);
+}
+
 #[tokio::test]
 async fn a_chat_belongs_to_the_owner_of_its_token() {
     let stage = Stage::new().await;
