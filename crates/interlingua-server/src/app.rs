@@ -8,7 +8,7 @@ use interlingua_sessions::{SessionId, SessionRecord, Store};
 use tokio::sync::watch;
 
 use crate::Sessions;
-use crate::agent_api::Relay;
+use crate::agent_api::{Attendance, Relay};
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::security::{Access, Guard};
@@ -24,6 +24,8 @@ pub(crate) struct App {
     pub(crate) guard: Guard,
     /// The browsers of sessions.
     pub(crate) relay: Relay,
+    /// The turns in which permissions and questions are denied.
+    pub(crate) attendance: Attendance,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) settings: Settings,
     /// Becomes true when the server stops, so that readers do not wait any longer.
@@ -53,7 +55,18 @@ impl App {
         };
         let guard = Guard::new(&settings);
         let (feeds, relay, probed) = (Arc::new(feeds), Relay::default(), Mutex::default());
-        Arc::new(Self { sessions, feeds, guard, relay, metrics, settings, stopping, probed })
+        let attendance = Attendance::default();
+        Arc::new(Self {
+            sessions,
+            feeds,
+            guard,
+            relay,
+            attendance,
+            metrics,
+            settings,
+            stopping,
+            probed,
+        })
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

@@ -66,9 +66,10 @@ pub struct AgentApi {
 /// Limits of what one client can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The size of a request's body, except for commands and translations.
+    /// The size of a request's body, except for commands, the agent API and translations.
     pub body_bytes: usize,
-    /// The size of the body of a command. The answer of a client's tool may be long.
+    /// The size of the body of a command, or of a request of the agent API that may answer a call. The answer of a
+    /// client's tool may be long.
     pub command_bytes: usize,
     /// The size of the body of a translation. It is not kept in memory.
     pub translate_bytes: u64,
@@ -172,6 +173,13 @@ impl std::fmt::Debug for Settings {
         let mut out = out.debug_struct("Settings");
         out.field("allowed", allowed).field("hosts", hosts).field("origins", origins);
         out.field("limits", limits).field("streams", streams).finish_non_exhaustive()
+    }
+}
+
+impl Limits {
+    /// The limits of a request that may have the answer of a client's tool in it.
+    pub(crate) fn of_answers(self) -> Self {
+        Self { body_bytes: self.command_bytes, ..self }
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use interlingua::event::{Data, Event, Executor, Outcome};
+use interlingua_sessions::host::announced;
 use interlingua_sessions::{SessionId, Store};
 use serde_json::{Value, json};
 
@@ -85,11 +86,18 @@ impl Calls {
         self.paused.get(call).copied()
     }
 
-    /// Where the running turn of a prompt waited last. Without a name, for any call.
+    /// Where the turn of a prompt waited last, if it runs or its calls still wait. Without a name, for any call.
     pub(super) fn pause_of_running(&self, prompt: &str, call: Option<&str>) -> Option<u64> {
-        let (_, at) = self.prompt.as_ref().filter(|(text, _)| self.is_running && text == prompt)?;
+        // The turn of a lost agent has ended, and goes on in another one once its calls were answered.
+        let goes_on = self.is_running || self.waiting().next().is_some();
+        let (_, at) = self.prompt.as_ref().filter(|_| goes_on && self.is_last_prompt(prompt))?;
         let named = self.paused.iter().filter(|(id, _)| call.is_none_or(|call| call == *id));
         named.map(|(_, behind)| *behind).filter(|behind| behind > at).max()
+    }
+
+    /// Whether a message is the last prompt, as far as the log repeats it.
+    pub(super) fn is_last_prompt(&self, message: &str) -> bool {
+        self.prompt.as_ref().is_some_and(|(text, _)| text == announced(message))
     }
 
     /// Takes the event of the next entry.

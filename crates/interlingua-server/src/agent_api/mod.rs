@@ -6,22 +6,28 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `request`, `results` | what clients send |
+//! | `session` | the session of a request |
 //! | `run`, `run_stream` | what a request means, and the records of its run |
 //! | `calls` | the calls of the form tools in a log |
+//! | `prompt` | where a prompt is announced in a log |
+//! | `attend` | what no client can decide, which is denied |
 //! | `relay`, `dispatch` | what browsers get and answer |
 //! | `sandbox`, `files` | the working folders, and the files in them |
 //! | `problem` | errors in the form of the contract |
 
+mod attend;
 mod calls;
 mod dispatch;
 mod files;
 mod problem;
+mod prompt;
 mod relay;
 mod request;
 mod results;
 mod run;
 mod run_stream;
 mod sandbox;
+mod session;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,6 +39,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use serde_json::{Value, json};
 
+pub(crate) use attend::Attendance;
 pub(crate) use dispatch::Relay;
 use problem::Problem;
 

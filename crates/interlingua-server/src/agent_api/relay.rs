@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::attend::{Turn, attend};
 use super::calls::Calls;
 use super::dispatch::Browser;
 use super::problem::Problem;
@@ -200,7 +201,7 @@ pub(super) async fn message(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let read = body::json(&headers, body, &app.settings.limits).await;
+    let read = body::json(&headers, body, &app.settings.limits.of_answers()).await;
     let message: Message = read.map_err(|error| match error.status {
         StatusCode::BAD_REQUEST
         | StatusCode::UNPROCESSABLE_ENTITY
@@ -281,7 +282,7 @@ impl BrowserResponse {
 }
 
 /// Passes a response on to who waits for it.
-async fn respond(app: &App, session: &SessionId, response: Value) -> Result<(), Problem> {
+async fn respond(app: &Arc<App>, session: &SessionId, response: Value) -> Result<(), Problem> {
     let id = request_id(&response).ok_or_else(malformed)?;
     let parsed = BrowserResponse::parse(&response).ok_or_else(malformed)?;
     if let Some(tool) = app.relay.tool_of(session, &id) {
@@ -302,6 +303,10 @@ async fn respond(app: &App, session: &SessionId, response: Value) -> Result<(), 
         StatusCode::CONFLICT => none(),
         _ => problem,
     });
+    if answered.is_ok() {
+        // An agent that was lost goes on in another turn, without another request for a run.
+        attend(app, session, Turn { begin: calls.next, ends_from: calls.next, prompt: None });
+    }
     problem.map_or(answered, Err)
 }
 

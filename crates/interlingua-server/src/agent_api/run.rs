@@ -1,4 +1,4 @@
-//! `POST /agent-api/run`: finds the session, decides what the request means, and streams the run.
+//! `POST /agent-api/run`: decides what the request means for its session, and streams the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,22 +8,23 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use interlingua_sessions::host::{Command, NewSession, WhilePending};
+use interlingua_sessions::host::{Command, WhilePending};
 use interlingua_sessions::{
-    Acknowledgement, ClientTool, CommandState, Error, IdempotencyKey, SessionId, SessionRecord,
+    Acknowledgement, CommandState, IdempotencyKey, SessionId, SessionRecord,
 };
 
-use super::calls::Calls;
+use super::attend::attend;
+use super::calls::{Call, Calls};
 use super::problem::Problem;
 use super::request::{RunRequest, Subject};
 use super::run_stream::{self, Part, Prelude};
-use super::{Enabled, sandbox};
+use super::{Enabled, sandbox, session};
 use crate::app::App;
 use crate::routes::body;
 use crate::security::Access;
 
-/// How long a session is kept after its last use.
-const TTL: Duration = Duration::from_secs(600);
+/// How long an answer that was given waits for its entry, at most: the store may fail.
+const STORED: Duration = Duration::from_secs(5);
 
 /// How long a token for the relay is valid: as long as a call waits for its answer.
 const RELAY_TTL_MS: u64 = 24 * 60 * 60 * 1000;
@@ -36,98 +37,18 @@ pub(super) async fn run(
 ) -> Result<Response, Problem> {
     access.require_many_sessions()?;
     let enabled = Enabled::of(&app)?;
-    let body = body::json(&headers, body, &app.settings.limits).await?;
+    let body = body::json(&headers, body, &app.settings.limits.of_answers()).await?;
     let request = RunRequest::parse(body)?;
-    let record = session(&app, &enabled, &access, &request).await?;
-    let (sandbox, folder) = sandbox::of(enabled.folder, &record)
+    let record = session::of_request(&app, &enabled, &access, &request).await?;
+    let sandbox = sandbox::named(&record)
         .ok_or_else(|| Problem::not_found("There is no such session of this interface."))?;
+    // A session that was begun before the folder of all sandboxes was moved works elsewhere.
+    let folder = sandbox::of(enabled.folder, &record).map(|(_, folder)| folder);
     let key = idempotency_key(&headers)?;
-    let known = match &key {
-        Some(key) => app.store().acknowledged(&record.id, key).await?,
-        None => None,
-    };
-    if known.is_none() {
-        app.settings.allowed.check_session(&record).await?;
-    }
     let prelude = prelude(&app, &enabled, &headers, &record, sandbox)?;
     let part = act(&app, &record, request, key).await?;
+    attend(&app, &record.id, part.turn());
     Ok(run_stream::response(&app, record, folder, prelude, part))
-}
-
-/// The session of a request. That of a chat is created if there is none.
-async fn session(
-    app: &App,
-    enabled: &Enabled<'_>,
-    access: &Access,
-    request: &RunRequest,
-) -> Result<SessionRecord, Problem> {
-    let owner = access.owner();
-    let (key, sandbox, chat) = match &request.subject {
-        Subject::Session(id) => {
-            let known = app.session(access, id).await.map_err(|_| {
-                Problem::not_found(
-                    "There is no such session: it has expired, or never existed. Send the message without `session_id`.",
-                )
-            })?;
-            return fits(enabled, known, request);
-        }
-        Subject::Chat(chat) => {
-            let digest = sandbox::digest(&["chat", chat]);
-            let key = IdempotencyKey::new(format!("agent-api-{digest}"))?;
-            (Some(key), format!("sbx_{digest}"), Some(&**chat))
-        }
-        Subject::New => (None, format!("sbx_{}", SessionId::random()?), None),
-    };
-    let sandbox = request.sandbox.clone().unwrap_or(sandbox);
-    let agent = match (&request.agent, enabled.agent) {
-        (Some(agent), _) | (None, Some(agent)) => agent.clone(),
-        (None, None) => return Err(Problem::invalid("`agent_type` is missing: name an agent.")),
-    };
-    let allowed = &app.settings.allowed;
-    if allowed.check_agent(&agent).is_err() {
-        return Err(Problem::invalid(
-            "`agent_type` is not allowed: name one that the server permits.",
-        ));
-    }
-    let mode = enabled.mode.clone();
-    allowed.check_mode(mode.as_deref())?;
-    let new = NewSession {
-        agent,
-        key,
-        folder: Some(sandbox::create(enabled.folder, owner, &sandbox).await?),
-        mode,
-        metadata: sandbox::metadata(&sandbox, chat),
-        tools: ClientTool::form(),
-        owner: owner.map(str::to_owned),
-        ttl: Some(TTL),
-        ..NewSession::default()
-    };
-    app.sessions.create(new).await.map_err(|error| match error {
-        Error::KeyReused(_) => Problem::conflict(
-            "The chat was begun with another agent or sandbox: use those, or another `chat_id`.",
-        ),
-        error => error.into(),
-    })
-}
-
-/// Checks that a follow-up names the agent and the sandbox that its session has.
-fn fits(
-    enabled: &Enabled<'_>,
-    record: SessionRecord,
-    request: &RunRequest,
-) -> Result<SessionRecord, Problem> {
-    let own = sandbox::of(enabled.folder, &record);
-    let has_other =
-        |own: &str, named: &Option<String>| named.as_deref().is_some_and(|it| it != own);
-    match own {
-        Some((own, _)) if has_other(&own, &request.sandbox) => {
-            Err(Problem::conflict("The session works in another sandbox: name that one, or none."))
-        }
-        _ if has_other(&record.agent, &request.agent) => {
-            Err(Problem::conflict("The session has another agent: name that one, or none."))
-        }
-        _ => Ok(record),
-    }
 }
 
 /// What the first lines of a run state.
@@ -158,14 +79,17 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Proble
 ///
 /// It is a resume if something waits, and the results answer it. Without anything that waits, a result
 /// belongs to a turn that goes on or has ended: a turn that goes on is shown, and otherwise the message is
-/// a prompt. A message while something waits supersedes it.
+/// a prompt. A message while something waits supersedes it. What was answered already does not wait.
 async fn act(
     app: &App,
     record: &SessionRecord,
     request: RunRequest,
     key: Option<IdempotencyKey>,
 ) -> Result<Part, Problem> {
+    // Before the log: an answer that reaches the agent in between is in the log then.
+    let answered = answered(app, &record.id).await?;
     let calls = Calls::read(app.store(), &record.id).await?;
+    let is_open = |call: &&Call| !answered.contains(&call.id);
     let matching = |id: &str| request.results.iter().rev().find(|result| result.tool_call_id == id);
     let answers: Vec<_> = calls
         .waiting()
@@ -177,7 +101,7 @@ async fn act(
         }
         let paused = answers.iter().filter_map(|(id, _)| calls.paused_at(id)).max();
         let begin = paused.unwrap_or(calls.next);
-        let rest = calls.waiting().filter(|call| matching(&call.id).is_none());
+        let rest = calls.waiting().filter(is_open).filter(|call| matching(&call.id).is_none());
         let rest: Vec<_> = rest.cloned().collect();
         return Ok(match rest.is_empty() {
             true => Part::from(begin, calls.next),
@@ -185,9 +109,12 @@ async fn act(
             false => Part::still_waiting(begin, calls.next, &rest),
         });
     }
-    let waits = calls.waiting().next();
+    let waits = calls.waiting().find(is_open);
     if let (Some(waits), Some(last)) = (waits, request.results.last())
         && calls.paused_at(&last.tool_call_id).is_none()
+        // Clients repeat all results of a chat, also those of a session that has expired. Only the message shows
+        // that a resume is meant.
+        && calls.is_last_prompt(&request.message)
     {
         return Err(Problem::conflict(format!("Missing tool result for {}", waits.id)));
     }
@@ -206,20 +133,44 @@ async fn act(
         Some(key) => key,
         None => IdempotencyKey::new(format!("agent-api-{}", SessionId::random()?))?,
     };
+    if app.store().acknowledged(&record.id, &key).await?.is_none() {
+        app.settings.allowed.check_session(record).await?;
+    }
     let command = Command::Prompt {
         text: request.message,
         while_pending: WhilePending::Supersede,
         joins: false,
     };
-    accepted(app.sessions.command(&record.id, key.clone(), command.clone()).await?)?;
-    Ok(Part::of_prompt(from, key, command))
+    accepted(app.sessions.command(&record.id, key.clone(), command).await?)?;
+    Ok(Part::of_prompt(from, key))
+}
+
+/// The calls whose answer was taken, and has not reached their agent: it was lost, and gets the answer when it has
+/// been started again. Until then, the log states that they wait.
+async fn answered(app: &App, id: &SessionId) -> Result<Vec<String>, Problem> {
+    let open = app.store().open_commands(id).await?.into_iter();
+    let commands = open.filter_map(|stored| serde_json::from_value(stored.body).ok());
+    let answered = commands.filter_map(|command| match command {
+        Command::Answer { request, .. } => Some(request),
+        _ => None,
+    });
+    Ok(answered.collect())
 }
 
 /// Answers a call. The same answer has the same key, so that sending it again does nothing more.
 pub(super) async fn answer(app: &App, id: &SessionId, command: Command) -> Result<(), Problem> {
     let body = serde_json::to_string(&command).unwrap_or_default();
     let key = IdempotencyKey::new(format!("agent-api-answer-{}", sandbox::digest(&[&body])))?;
-    accepted(app.sessions.command(id, key, command).await?)
+    let acknowledgement = app.sessions.command(id, key, command).await?;
+    let ends_at = acknowledgement.sequence;
+    accepted(acknowledgement)?;
+    // The end of the call is about to be stored. Until then, the next request would find that the call waits.
+    if let Some(ends_at) = ends_at {
+        let mut tail = app.store().watch(id);
+        let stored = tail.wait_for(|tail| tail.next > ends_at || tail.closed);
+        let _ = tokio::time::timeout(STORED, stored).await;
+    }
+    Ok(())
 }
 
 fn accepted(acknowledgement: Acknowledgement) -> Result<(), Problem> {

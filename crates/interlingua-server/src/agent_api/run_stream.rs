@@ -15,13 +15,14 @@ use futures_util::stream;
 use interlingua::event::Data;
 use interlingua::json::{Json, Text};
 use interlingua::{Entry, Writer, dialect};
-use interlingua_sessions::host::{Command, Verdict};
-use interlingua_sessions::{CommandState, IdempotencyKey, SessionRecord, Tail};
+use interlingua_sessions::{IdempotencyKey, SessionRecord, Tail};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::attend::Turn;
 use super::calls::Call;
 use super::files;
+use super::prompt::{LOOKED_UP, Prompt};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::metrics::Gauge;
@@ -31,12 +32,6 @@ use crate::stream::writers::Form;
 
 /// How many bytes of a log are read at a time.
 const PAGE: usize = 64 * 1024;
-
-/// How often a prompt is looked up that was not announced yet.
-const LOOKED_UP: std::time::Duration = std::time::Duration::from_secs(2);
-
-/// What an agent learns that asks for something else than the form of a page.
-const NO_ONE: &str = "no one is available who could decide this";
 
 /// What the first lines of a run state.
 pub(super) struct Prelude {
@@ -58,7 +53,7 @@ pub(super) struct Part {
     /// Requests that still wait, and precede the first entry.
     again: Vec<Value>,
     /// The run begins with this prompt, which was not announced yet.
-    prompt: Option<(IdempotencyKey, Command)>,
+    prompt: Option<Prompt>,
 }
 
 impl Part {
@@ -75,8 +70,13 @@ impl Part {
     }
 
     /// From the announcement of a prompt on, which is searched from an entry on.
-    pub(super) fn of_prompt(from: u64, key: IdempotencyKey, command: Command) -> Self {
-        Self { prompt: Some((key, command)), ..Self::from(from, from) }
+    pub(super) fn of_prompt(from: u64, key: IdempotencyKey) -> Self {
+        Self { prompt: Some(Prompt(key)), ..Self::from(from, from) }
+    }
+
+    /// The turn that it is a part of.
+    pub(super) fn turn(&self) -> Turn {
+        Turn { begin: self.begin, ends_from: self.ends_from, prompt: self.prompt.clone() }
     }
 }
 
@@ -84,7 +84,8 @@ impl Part {
 struct Run {
     app: Arc<App>,
     record: SessionRecord,
-    folder: PathBuf,
+    /// Where its files are, if they may be served.
+    folder: Option<PathBuf>,
     prelude: Option<Prelude>,
     part: Part,
     /// The entry that is read next.
@@ -100,7 +101,7 @@ struct Run {
 pub(super) fn response(
     app: &Arc<App>,
     record: SessionRecord,
-    folder: PathBuf,
+    folder: Option<PathBuf>,
     prelude: Prelude,
     part: Part,
 ) -> Response {
@@ -166,14 +167,9 @@ impl Run {
         None
     }
 
-    /// Why the prompt is refused, if it is. Its agent may turn out not to be there when its turn comes.
+    /// Why the prompt of the run is refused, if it is.
     async fn refused(&mut self) -> Option<String> {
-        let (key, command) = self.part.prompt.clone()?;
-        let sent = self.app.sessions.command(&self.record.id, key, command).await.ok()?;
-        match sent.state {
-            CommandState::Refused { reason } | CommandState::Unknown { reason } => Some(reason),
-            _ => None,
-        }
+        self.part.prompt.as_ref()?.refused(&self.app, &self.record.id).await
     }
 
     /// Writes what there is.
@@ -207,9 +203,8 @@ impl Run {
 
     /// Takes the next entry.
     async fn entry(&mut self, stored: &[u8], out: &mut Vec<u8>) -> Result<(), ApiError> {
-        if let Some((key, command)) = &self.part.prompt {
-            let (key, command) = (key.clone(), command.clone());
-            if self.begins(stored, &key, command).await? {
+        if let Some(prompt) = &self.part.prompt {
+            if prompt.begins(&self.app, &self.record.id, (self.position, stored)).await? {
                 self.part.prompt = None;
                 self.part.ends_from = self.position;
             } else {
@@ -226,46 +221,18 @@ impl Run {
                 self.app.feeds.writer_at(&self.record, form, self.position).await?
             }
         };
-        let is_news = self.position >= self.part.ends_from;
-        let ends = is_news && self.is_end(&entry);
-        if is_news {
-            self.decline(&entry).await;
-        }
+        let ends = self.position >= self.part.ends_from && self.is_end(&entry);
         self.rename(&mut entry);
         writer.write(entry.borrowed(), out);
         self.writer = Some(writer);
         self.position += 1;
         if ends {
             self.ended = true;
-            if matches!(&entry.event.data, Data::TurnEnded(_)) {
-                files::artifacts(&self.folder).await.iter().for_each(|made| line(made, out));
+            if let (Data::TurnEnded(_), Some(folder)) = (&entry.event.data, &self.folder) {
+                files::artifacts(folder).await.iter().for_each(|made| line(made, out));
             }
         }
         Ok(())
-    }
-
-    /// Whether the run begins with this entry.
-    async fn begins(
-        &mut self,
-        stored: &[u8],
-        key: &IdempotencyKey,
-        command: Command,
-    ) -> Result<bool, ApiError> {
-        let has = |word: &[u8]| memchr::memmem::find(stored, word).is_some();
-        if has(b"host_state") && has(key.as_str().as_bytes()) {
-            let entry = parse(stored, &self.record.id, self.position)?;
-            let Data::HostState(state) = &entry.event.data else { return Ok(false) };
-            let raw: Option<Value> =
-                state.raw.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
-            let named = raw.as_ref().and_then(|raw| raw.get("key")?.as_str());
-            return Ok(state.name == *"prompt" && named == Some(key.as_str()));
-        }
-        if !has(b"turn_ended") {
-            return Ok(false);
-        }
-        // The turn of a prompt that could not be sent has no announcement.
-        let sent = self.app.sessions.command(&self.record.id, key.clone(), command).await?;
-        Ok(sent.state.is_final() && sent.sequence.is_some_and(|at| at <= self.position + 1))
     }
 
     fn is_end(&self, entry: &Entry) -> bool {
@@ -273,27 +240,6 @@ impl Run {
             Data::TurnEnded(ended) => !ended.replay,
             Data::Suspended(_) => true,
             _ => false,
-        }
-    }
-
-    /// This contract has no words for permissions and questions, so no one would ever answer them.
-    async fn decline(&mut self, entry: &Entry) {
-        let command = match &entry.event.data {
-            Data::PermissionRequested(asked) => Command::Decide {
-                request: asked.request.to_string(),
-                decision: Verdict::Deny,
-                reason: Some(NO_ONE.to_owned()),
-            },
-            Data::QuestionAsked(asked) => Command::Answer {
-                request: asked.request.to_string(),
-                answer: None,
-                decline: Some(NO_ONE.to_owned()),
-            },
-            _ => return,
-        };
-        // It may have been decided by a rule, or by someone at another interface.
-        if let Ok(key) = IdempotencyKey::new(format!("agent-api-decline-{}", entry.sequence)) {
-            let _ = self.app.sessions.command(&self.record.id, key, command).await;
         }
     }
 

@@ -36,13 +36,18 @@ pub(super) fn is_of_chat(record: &SessionRecord, chat: &str) -> bool {
     own == Some(&*digest(&["chat", chat]))
 }
 
+/// The name of the sandbox that a session says it has.
+pub(super) fn named(record: &SessionRecord) -> Option<String> {
+    Some(record.metadata.get(METADATA)?.get("sandbox")?.as_str()?.to_owned())
+}
+
 /// The sandbox of a session, if it works in one. The metadata alone proves nothing, since callers of
 /// other routes can write the same.
 pub(super) fn of(root: &Path, record: &SessionRecord) -> Option<(String, PathBuf)> {
-    let name = record.metadata.get(METADATA)?.get("sandbox")?.as_str()?;
-    let folder = path(root, record.owner.as_deref(), name)?;
+    let name = named(record)?;
+    let folder = path(root, record.owner.as_deref(), &name)?;
     let is_there = record.folder.as_deref().map(Path::new) == Some(&folder);
-    is_there.then(|| (name.to_owned(), folder))
+    is_there.then_some((name, folder))
 }
 
 /// Where a sandbox of an owner is. The folder of all sandboxes is resolved first.

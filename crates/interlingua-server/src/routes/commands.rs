@@ -15,7 +15,6 @@ use super::sessions::idempotency_key;
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
 use crate::security::Access;
-use crate::settings::Limits;
 
 /// Sends a command to a session: a prompt, a decision, an answer, an interrupt, or its end.
 ///
@@ -55,11 +54,7 @@ pub(crate) async fn send(
         let message = "a command needs an `Idempotency-Key`: send a new one with each command, and the same one when you send it again";
         ApiError::bad_request("missing_idempotency_key", message)
     })?;
-    let command: Command = {
-        let limits = app.settings.limits;
-        let limits = Limits { body_bytes: limits.command_bytes, ..limits };
-        body::json(&headers, body, &limits).await?
-    };
+    let command: Command = body::json(&headers, body, &app.settings.limits.of_answers()).await?;
     check(&command)?;
     let is_new = app.store().acknowledged(&record.id, &key).await?.is_none();
     if matches!(command, Command::Prompt { .. }) && is_new {

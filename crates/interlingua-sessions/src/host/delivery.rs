@@ -64,9 +64,15 @@ impl Turn {
     }
 }
 
+/// What the announcement of a prompt repeats of it: all of it, unless it is very long.
+pub fn announced(prompt: &str) -> &str {
+    let end = prompt.char_indices().nth(LONGEST_ANNOUNCED);
+    end.and_then(|(end, _)| prompt.get(..end)).unwrap_or(prompt)
+}
+
 /// The event that announces a prompt. Its key is that of the first of its commands.
 pub(super) fn announcement(prompt: &QueuedPrompt) -> Event<'static> {
-    let text: String = prompt.text.chars().take(LONGEST_ANNOUNCED).collect();
+    let text = announced(&prompt.text);
     let raw = Json::from_serialize(&json!({ "key": prompt.keys.first(), "text": text }));
     Event::new(HostState { name: Text::plain(INTENT), raw })
 }
@@ -87,4 +93,24 @@ pub(super) fn turn_of(
     events.extend(results.iter().map(LateResult::to_event));
     events.push(Event::new(TurnEnded { outcome, cause, ..TurnEnded::default() }));
     events
+}
+
+#[cfg(test)]
+mod tests {
+    use interlingua::event::Data;
+
+    use super::*;
+
+    /// Who looks for the announcement of a prompt compares it with the same part.
+    #[test]
+    fn the_beginning_of_a_long_prompt_is_announced() {
+        let long = "ä".repeat(LONGEST_ANNOUNCED + 1);
+        assert_eq!(announced(&long).chars().count(), LONGEST_ANNOUNCED);
+        assert_eq!(announced("short"), "short");
+        let key = IdempotencyKey::new("k").unwrap();
+        let event = announcement(&QueuedPrompt::new(key, long.clone()));
+        let Data::HostState(state) = event.data else { panic!("{event:?}") };
+        let raw: serde_json::Value = serde_json::from_str(state.raw.unwrap().get()).unwrap();
+        assert_eq!(raw["text"], json!(announced(&long)));
+    }
 }

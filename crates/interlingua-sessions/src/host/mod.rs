@@ -40,6 +40,7 @@ use tokio::time::Instant;
 pub(crate) use client_calls::ClientCalls;
 pub use command::{Command, Verdict, WhilePending};
 pub use creation::NewSession;
+pub use delivery::announced;
 pub use launcher::{Launcher, Logs, Prepared, Received};
 pub use observation::RELAY;
 

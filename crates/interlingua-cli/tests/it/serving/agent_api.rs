@@ -1,22 +1,21 @@
-//! The agent API with a host: a script plays Claude Code, and the test calls the tools in its place.
+//! The agent API with a host: a script plays an agent with the dialect of Claude Code, and the test calls the tools in its place.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
 use super::desk::Desk;
 use crate::http::{Response, send};
+use crate::log::intents;
 
-/// Notes how it was configured. To the prompt `fill`, it waits at the pipe `go`, leaves a file and says
-/// `Done.`; what it gets instead when it is started again, it repeats in part.
+/// Notes where it finds the tools of the client. To the prompt `fill`, it waits at the pipe `go`, leaves a file and says
+/// `Done.`; what it gets instead when it is started again, it repeats in part. With a pipe `held`, it waits
+/// there before it begins.
 const FILLER: &str = r#"#!/bin/sh
-while [ $# -gt 0 ]; do
-  [ "$1" = --mcp-config ] && cp "$2" "$HOME/tools.json"
-  shift
-done
+[ -p "$HOME/held" ] && read -r _ < "$HOME/held"
+echo "$INTERLINGUA_MCP_URL $INTERLINGUA_MCP_TOKEN" > "$HOME/tools"
 say() { echo '{"type":"assistant","message":{"id":"m'$$'","role":"assistant","content":[{"type":"text","text":"'"$1"'"}]},"session_id":"s1","uuid":"u'$$'"}'; }
 end() { echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"","session_id":"s1","uuid":"r'$$'"}'; }
 while read -r line; do
@@ -32,11 +31,11 @@ done
 pub(super) fn desk() -> Desk {
     let mut desk = Desk::with_agent(FILLER, "claude");
     mknodat(CWD, desk.path("go"), FileType::Fifo, Mode::RWXU, 0).unwrap();
-    std::fs::create_dir(desk.path("bin")).unwrap();
-    let program = desk.path("bin/claude");
-    std::fs::copy(desk.path("agent"), &program).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    desk.agent = "claude".to_owned();
+    // Claude Code calls the tools over its control channel; a described agent does so over a connection.
+    let mut description = std::fs::read_to_string(&desk.agent).unwrap();
+    description +=
+        "[client-tools]\narguments = [\"--mcp-config\", \"{file}\"]\nfile = \"{servers}\"\n";
+    std::fs::write(&desk.agent, description).unwrap();
     desk.arguments = vec!["--agent-api".to_owned(), desk.path("sandboxes").display().to_string()];
     desk.start();
     desk
@@ -50,10 +49,12 @@ struct Run {
 
 impl Run {
     fn new(desk: &Desk, results: Value) -> Self {
-        let body = json!({"type": "agent.run", "chat_id": "c", "message": "fill", "agent_type": "claude",
-                          "snapshot_id": "any", "tool_results": results});
+        Self::of(desk, &chat(desk, "fill", results))
+    }
+
+    fn of(desk: &Desk, body: &Value) -> Self {
         let address = desk.address.get().unwrap();
-        let response = send(&address, "POST", "/agent-api/run", None, Some(&body)).unwrap();
+        let response = send(&address, "POST", "/agent-api/run", None, Some(body)).unwrap();
         assert_eq!(response.status, 200);
         Self { response, buffer: String::new() }
     }
@@ -82,6 +83,11 @@ impl Run {
     }
 }
 
+fn chat(desk: &Desk, message: &str, results: Value) -> Value {
+    json!({"type": "agent.run", "chat_id": "c", "message": message, "agent_type": desk.agent,
+           "snapshot_id": "any", "tool_results": results})
+}
+
 /// The agent's side of the tools of the client: an MCP client that does as little as it may.
 pub(super) struct Tools {
     address: String,
@@ -92,12 +98,11 @@ pub(super) struct Tools {
 
 impl Tools {
     pub(super) fn connect(desk: &Desk) -> Self {
-        let config = std::fs::read(desk.path("tools.json")).unwrap();
-        let config: Value = serde_json::from_slice(&config).unwrap();
-        let server = &config["mcpServers"]["interlingua"];
-        let url = server["url"].as_str().unwrap().strip_prefix("http://").unwrap();
+        let access = std::fs::read_to_string(desk.path("tools")).unwrap();
+        let (url, token) = access.trim().split_once(' ').unwrap();
+        let url = url.strip_prefix("http://").unwrap();
         let (address, path) = url.split_once('/').unwrap();
-        let authorization = server["headers"]["Authorization"].as_str().unwrap().to_owned();
+        let authorization = format!("Bearer {token}");
         let (address, path) = (address.to_owned(), format!("/{path}"));
         let mut tools = Self { address, path, authorization, session: String::new() };
         let begun = tools.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -144,7 +149,10 @@ pub(super) fn read(mut connection: TcpStream) -> String {
 
 /// The request that a run has ended with.
 fn paused(desk: &Desk) -> (TcpStream, String) {
-    let mut run = Run::new(desk, json!([]));
+    paused_in(desk, Run::new(desk, json!([])))
+}
+
+fn paused_in(desk: &Desk, mut run: Run) -> (TcpStream, String) {
     // The prompt may be repeated before the agent has begun.
     while run.until("message")["role"] != "assistant" {}
     let call = Tools::connect(desk).call();
@@ -187,4 +195,55 @@ fn a_server_that_is_killed_during_a_pause_resumes_the_agent() {
     let last: Vec<_> = records.iter().rev().take(2).collect();
     assert_eq!((&last[0]["type"], &last[0]["status"]), (&json!("result"), &json!("success")));
     assert_eq!(last[1]["content"], "It knows.");
+}
+
+/// A client of version 1 answers at the relay, where a late answer is acknowledged at once, and sends its
+/// message again. The agent got the prompt a second time after the resumed turn.
+#[test]
+fn a_client_of_version_1_resumes_after_the_server_was_killed() {
+    let mut desk = desk();
+    let mut run = Run::of(&desk, &json!({"type": "agent.run", "message": "fill"}));
+    let relay = run.until("relay.session");
+    let (_call, id) = paused_in(&desk, run);
+    desk.kill();
+    desk.until_no_process();
+    mknodat(CWD, desk.path("held"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    desk.start();
+    let response =
+        json!({"type": "snapshot_response", "requestId": id, "fields": [{"label": "colour-4711"}]});
+    let respond = json!({"type": "relay.respond", "sessionId": relay["sessionId"], "token": relay["token"],
+                         "response": response});
+    let answered = desk.request("POST", "/agent-api/relay", None, Some(respond));
+    assert_eq!(answered.status, 200, "{}", answered.text());
+    let again = json!({"type": "agent.run", "message": "fill", "session_id": relay["sessionId"]});
+    let mut run = Run::of(&desk, &again);
+    std::fs::write(desk.path("held"), "\n").unwrap();
+    // The answer may be repeated before the agent speaks.
+    let said = std::iter::repeat_with(|| run.until("message")).find(|it| it["role"] == "assistant");
+    assert_eq!(said.unwrap()["content"], "It knows.", "the resumed turn");
+    assert_eq!(run.until("result")["status"], "success");
+    let prompts = desk.events(relay["sessionId"].as_str().unwrap());
+    assert_eq!(intents(&prompts).len(), 2, "the prompt, and the answer");
+    let metrics = desk.request("GET", "/metrics", None, None);
+    assert!(metrics.text().contains("interlingua_waiting_prompts 0"), "{}", metrics.text());
+}
+
+/// The next server has another mode, and another folder for new sessions. The call that waits could not be answered
+/// any more.
+#[test]
+fn a_chat_goes_on_after_a_restart_with_other_settings() {
+    let mut desk = desk();
+    let (_call, id) = paused(&desk);
+    desk.kill();
+    desk.until_no_process();
+    desk.arguments.extend(["--agent-api-mode", "default"].map(str::to_owned));
+    desk.start();
+    let records = Run::new(&desk, results(&id)).rest();
+    assert_eq!(records.last().unwrap()["status"], "success", "{records:?}");
+    desk.stop();
+    desk.arguments[1] = desk.path("moved").display().to_string();
+    desk.start();
+    let refused =
+        desk.request("POST", "/agent-api/run", None, Some(chat(&desk, "next", json!([]))));
+    assert_eq!(refused.status, 403, "the agent may not work there: {}", refused.text());
 }

@@ -57,6 +57,8 @@ fn create(desk: &Desk) -> String {
 
 /// The session, once it waits for its client. It does so when its entries are stored.
 fn until_waiting(desk: &Desk, id: &str) -> Value {
+    // Asking all the time would use up what the token may ask.
+    desk.until(id, has("suspended"));
     let begun = Instant::now();
     loop {
         let session = desk.session(id);
@@ -197,7 +199,8 @@ fn seed_001_round_trip() {
         let cloud = agent_api::desk();
         let url = format!("http://{}/agent-api", cloud.address.get().unwrap());
         let desk = desk_with(&format!(
-            "url = {url:?}\ncontract = {contract}\nagent = \"claude\"\ntoken-variable = \"SERVICE_TOKEN\"\n"
+            "url = {url:?}\ncontract = {contract}\nagent = {:?}\ntoken-variable = \"SERVICE_TOKEN\"\n",
+            cloud.agent
         ));
         let tools = json!(["getFormSnapshot", "executeFormActions"]);
         let id =
@@ -212,6 +215,11 @@ fn seed_001_round_trip() {
         assert_eq!(desk.command(&id, "k2", command).json()["status"], "delivered");
         let answered = agent_api::read(call);
         assert_eq!(answered.matches("colour-4711").count(), 1, "{answered}");
+        // The next run has begun, so that the agent does not end its turn before.
+        let runs = |events: &[Value]| {
+            events.iter().filter(|event| event["relay"] != Value::Null).count() == 2
+        };
+        desk.until(&id, runs);
         std::fs::write(cloud.path("go"), "\n").unwrap();
         let events = desk.until(&id, has("turn_ended"));
         let text: String = events

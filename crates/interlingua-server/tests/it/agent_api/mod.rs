@@ -1,5 +1,6 @@
 //! The agent API over real connections. The tests write what the agent does.
 
+mod denying;
 mod files;
 mod relay;
 mod resuming;

@@ -294,3 +294,26 @@ async fn b10_nothing_is_held_for_a_client_that_is_gone() {
         json!({"type": "relay.dispatch", "sessionId": session, "token": token, "request": request});
     assert_eq!(stage.relay(&dispatch).await.0, 409, "there is no browser any more");
 }
+
+/// A client that sent its message again at once found that the call still waited, and began a second turn.
+#[tokio::test]
+async fn a_response_is_acknowledged_when_the_end_of_its_call_is_stored() {
+    let stage = Stage::new().await;
+    let (run, mut agent) = waiting(&stage).await;
+    stage.answers_early.store(true, std::sync::atomic::Ordering::SeqCst);
+    let mut responded = std::pin::pin!(stage.respond(&run, snapshot("req-1")));
+    let before = async {
+        stage.next_taken(1).await;
+        // Long enough for a response that does not wait.
+        for _ in 0..20 {
+            assert_eq!(stage.server.get("/healthz").await.status, 200);
+        }
+    };
+    tokio::select! {
+        biased;
+        response = &mut responded => panic!("{response:?} came before the end of the call"),
+        () = before => {}
+    }
+    agent.answered("req-1").await;
+    assert_eq!(responded.await, (200, json!({"ok": true})));
+}

@@ -210,6 +210,16 @@ async fn b13_a_message_supersedes_what_waits() {
     assert_eq!(names(&run.rest().await), ["init", "message new", "result"], "not the turn before");
 }
 
+/// The chat went on in a new session, and its client repeats the results of the one that has expired. It got a 409
+/// for ever.
+#[tokio::test]
+async fn b13_a_message_with_results_of_an_expired_session_supersedes_what_waits() {
+    let stage = Stage::new().await;
+    paused(&stage).await;
+    drop(stage.run(&chat("something else", json!([result("of an expired session")]))).await);
+    assert_eq!(stage.taken(), [prompt("something else")]);
+}
+
 /// B19: after a crash between the answer and its record, every retry failed.
 #[tokio::test]
 async fn b19_an_answer_that_is_sent_again_joins_the_turn() {
@@ -238,4 +248,73 @@ async fn an_answer_to_a_lost_agent_is_a_resume() {
     agent.says("Done!").await;
     agent.ends(Outcome::Completed).await;
     assert_eq!(names(&run.rest().await), ["message Done!", "result"]);
+}
+
+/// The agent was lost during the pause, and is started again. The client that answered at the relay sent the
+/// message again meanwhile, which then ran after the resumed turn, too.
+#[tokio::test]
+async fn a_late_answer_at_the_relay_is_no_reason_for_a_second_prompt() {
+    let stage = Stage::new().await;
+    let first = stage.run(&json!({"message": "go"})).await;
+    let mut agent = stage.agent(&first.session).await;
+    agent.begin().await;
+    let calls = [("a", "getFormSnapshot", json!({})), ("b", "getFormSnapshot", json!({}))];
+    agent.call(&calls).await;
+    agent.ends(Outcome::WaitingForClient).await;
+    stage.taken();
+    let again = json!({"message": "go", "session_id": first.session});
+    // It stays accepted until the agent was started, as a late answer does.
+    agent.is_answered_late("a").await;
+    agent.is_answered_late("b").await;
+    let run = stage.run(&again).await;
+    let other = stage.run(&json!({"message": "other", "session_id": first.session})).await;
+    assert_eq!(
+        stage.taken(),
+        [prompt("other")],
+        "the same message joins, and another one is a prompt"
+    );
+    drop(other);
+    agent.resumes(&["a", "b"]).await;
+    agent.says("Done!").await;
+    agent.ends(Outcome::Completed).await;
+    assert_eq!(names(&run.rest().await), ["message Done!", "result"]);
+}
+
+/// A result of 5 MB was refused with 413, and its agent waited for a day.
+#[tokio::test]
+async fn a_long_result_reaches_the_agent() {
+    let stage = Stage::new().await;
+    let (mut agent, _) = paused(&stage).await;
+    let long = json!([{"fieldId": "x".repeat(5_000_000)}]);
+    let output = json!({"fields": long});
+    let result = json!([{"toolCallId": "req-1", "toolName": "getFormSnapshot", "output": output}]);
+    let run = stage.run(&chat("go", result)).await;
+    assert!(stage.taken() == [json!({"type": "answer", "request": "req-1", "answer": output})]);
+    agent.answered("req-1").await;
+    agent.snapshot("req-2").await;
+    let response = json!({"type": "snapshot_response", "requestId": "req-2", "fields": long});
+    assert_eq!(stage.respond(&run, response).await, (200, json!({"ok": true})));
+    assert!(stage.taken() == [json!({"type": "answer", "request": "req-2", "answer": output})]);
+    let small = Stage::with(|settings| settings.limits.command_bytes = 1000).await;
+    let (status, code, _) = small.refused(&chat(&"x".repeat(2000), json!([]))).await;
+    assert_eq!((status, &*code), (413, "INVALID_REQUEST"));
+}
+
+/// The log repeats only the beginning of a long message, which was compared with all of it.
+#[tokio::test]
+async fn a_long_message_joins_its_turn() {
+    let stage = Stage::new().await;
+    let long = json!({"message": "go ".repeat(50_000)});
+    let first = stage.run(&long).await;
+    let mut agent = stage.agent(&first.session).await;
+    agent.begin().await;
+    agent.snapshot("req-1").await;
+    agent.answered("req-1").await;
+    stage.taken();
+    let mut again = long.clone();
+    again["session_id"] = json!(first.session);
+    let run = stage.run(&again).await;
+    assert!(stage.taken().is_empty(), "there is one prompt");
+    agent.ends(Outcome::Completed).await;
+    assert_eq!(names(&run.rest().await), ["result"]);
 }

@@ -1,9 +1,9 @@
 //! New runs, and follow-ups. The numbers are those of the scenarios in `docs/giselle.md`.
 
-use interlingua::event::{Event, Outcome, PermissionRequested, QuestionAsked};
+use interlingua::event::Outcome;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, names, problem, text};
+use super::stage::{Stage, names, problem};
 use crate::support::{ADMIN, Answer};
 
 fn chat(message: &str) -> Value {
@@ -74,6 +74,20 @@ async fn scenario_34_a_follow_up_finds_the_session_and_its_sandbox() {
         agent.ends(Outcome::Completed).await;
         assert_eq!(names(&run.rest().await), ["init", "message two", "result"], "of this run only");
     }
+}
+
+/// A follow-up that named no sandbox was a 409, and left an empty folder.
+#[tokio::test]
+async fn a_follow_up_of_a_chat_in_a_named_sandbox_names_none() {
+    let stage = Stage::new().await;
+    let mut first = chat("one");
+    first["sandbox_id"] = json!("mine");
+    let (one, two) = (stage.run(&first).await, stage.run(&chat("two")).await);
+    assert_eq!((&two.session, &two.sandbox), (&one.session, &one.sandbox));
+    let folders = std::fs::read_dir(stage.folder.path().join("sandboxes/admin")).unwrap();
+    assert_eq!(folders.count(), 1);
+    first["sandbox_id"] = json!("other");
+    assert_eq!(stage.refused(&first).await.0, 409);
 }
 
 #[tokio::test]
@@ -186,23 +200,4 @@ async fn a_client_that_has_disconnected_comes_back() {
     agent.ends(Outcome::Completed).await;
     let again = send().await.text().await.unwrap();
     assert!(again.contains("one") && !again.contains("two"), "{again}");
-}
-
-/// The contract has no words for them, so the agent would wait until its limit.
-#[tokio::test]
-async fn what_no_client_can_decide_is_denied() {
-    let stage = Stage::new().await;
-    let run = stage.run(&chat("go")).await;
-    let mut agent = stage.agent(&run.session).await;
-    agent.begin().await;
-    stage.taken();
-    let permission = PermissionRequested { request: text("p"), ..PermissionRequested::default() };
-    let question = QuestionAsked { request: text("q"), ..QuestionAsked::default() };
-    agent.emit(vec![Event::new(permission), Event::new(question)]).await;
-    agent.ends(Outcome::Completed).await;
-    run.rest().await;
-    let reason = "no one is available who could decide this";
-    let denied = json!({"type": "decide", "request": "p", "decision": "deny", "reason": reason});
-    let declined = json!({"type": "answer", "request": "q", "decline": reason});
-    assert_eq!(stage.taken(), [denied, declined]);
 }

@@ -1,6 +1,9 @@
 //! A server with the agent API, whose sessions note their commands, and a client of it.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use interlingua::event::{
     BlockDelta, Data, Event, Executor, HostState, Outcome, SessionStarted, Suspended, ToolEnded,
@@ -9,16 +12,20 @@ use interlingua::event::{
 use interlingua::json::{Json, Text};
 use interlingua::{Entry, Origin};
 use interlingua_server::{Scope, Sessions, Settings, Token, TokenKey};
-use interlingua_sessions::host::{Command, NewSession};
+use interlingua_sessions::host::{Command, NewSession, announced};
 use interlingua_sessions::{
     Acknowledgement, Answer as Future, Commit, IdempotencyKey, MemoryStore, Patch, SessionId,
     SessionRecord, State, Store, Waiting,
 };
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::sessions::StoredSessions;
 use crate::support::{ADMIN, Answer, Hands, Running, serve_sessions};
+
+/// How long something may take that is awaited.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) const ORIGIN: &str = "https://app.example";
 
@@ -26,6 +33,9 @@ pub(super) const ORIGIN: &str = "https://app.example";
 struct Noting {
     stored: StoredSessions,
     commands: Arc<Mutex<Vec<Command>>>,
+    noted: Arc<Notify>,
+    /// An answer is acknowledged with the number of the entry that ends its call, which is stored later.
+    answers_early: Arc<AtomicBool>,
 }
 
 impl Sessions for Noting {
@@ -48,7 +58,16 @@ impl Sessions for Noting {
         command: Command,
     ) -> Future<'a, Acknowledgement> {
         self.commands.lock().unwrap().push(command.clone());
-        self.stored.command(id, key, command)
+        self.noted.notify_one();
+        let is_early = matches!(command, Command::Answer { .. }) && self.answers_early.load(SeqCst);
+        Box::pin(async move {
+            let mut acknowledgement = self.stored.command(id, key, command).await?;
+            if is_early {
+                acknowledgement.sequence =
+                    Some(self.store().read(id, u64::MAX, 0).await?.tail.next);
+            }
+            Ok(acknowledgement)
+        })
     }
 
     fn delete<'a>(&'a self, id: &'a SessionId) -> Future<'a, bool> {
@@ -68,6 +87,8 @@ pub(super) struct Stage {
     pub(super) server: Running,
     pub(super) folder: tempfile::TempDir,
     pub(super) commands: Arc<Mutex<Vec<Command>>>,
+    noted: Arc<Notify>,
+    pub(super) answers_early: Arc<AtomicBool>,
 }
 
 impl Stage {
@@ -80,8 +101,14 @@ impl Stage {
         let hands = Hands::new();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(hands.clock()));
         let stored = StoredSessions { store: Arc::clone(&store), clock: hands.clock() };
-        let commands = Arc::default();
-        let sessions = Noting { stored, commands: Arc::clone(&commands) };
+        let (commands, noted) = (Arc::default(), Arc::<Notify>::default());
+        let answers_early = Arc::<AtomicBool>::default();
+        let sessions = Noting {
+            stored,
+            commands: Arc::clone(&commands),
+            noted: Arc::clone(&noted),
+            answers_early: Arc::clone(&answers_early),
+        };
         let root = folder.path().join("sandboxes");
         let server = serve_sessions(Arc::new(sessions), store, hands, |settings| {
             settings.tokens = vec![
@@ -96,7 +123,7 @@ impl Stage {
             change(settings);
         })
         .await;
-        Self { server, folder, commands }
+        Self { server, folder, commands, noted, answers_early }
     }
 
     pub(super) async fn send(&self, path: &str, token: &str, body: &Value) -> Response {
@@ -145,6 +172,25 @@ impl Stage {
     pub(super) fn taken(&self) -> Vec<Value> {
         let commands = std::mem::take(&mut *self.commands.lock().unwrap());
         commands.iter().map(|command| serde_json::to_value(command).unwrap()).collect()
+    }
+
+    /// The next commands that sessions get.
+    pub(super) async fn next_taken(&self, number: usize) -> Vec<Value> {
+        let mut taken = self.taken();
+        let noted = async {
+            while taken.len() < number {
+                self.noted.notified().await;
+                taken.extend(self.taken());
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, noted).await.is_ok();
+        assert!(in_time, "only {taken:?}");
+        taken
+    }
+
+    /// Waits until the server has noticed that no client reads any more.
+    pub(super) async fn until_no_reader(&self) {
+        while !self.server.get("/metrics").await.text().contains("\ninterlingua_readers 0\n") {}
     }
 
     /// The agent of a session.
@@ -263,7 +309,7 @@ impl Agent {
     pub(super) async fn begin_of(&mut self, text: &str) {
         let commands = self.store.open_commands(&self.id).await.unwrap();
         let command = commands.iter().rfind(|command| command.body["text"] == text).unwrap();
-        let raw = json!({"key": command.acknowledgement.key, "text": command.body["text"]});
+        let raw = json!({"key": command.acknowledgement.key, "text": announced(text)});
         let raw = Json::from_serialize(&raw);
         let started = SessionStarted {
             id: Some(Text::plain("native-1")),
@@ -300,6 +346,28 @@ impl Agent {
 
     pub(super) async fn snapshot(&mut self, id: &str) {
         self.call(&[(id, "getFormSnapshot", json!({"instruction": "fill"}))]).await;
+    }
+
+    /// A call is answered whose agent was lost: the answer stays accepted until the agent was started again.
+    pub(super) async fn is_answered_late(&self, call: &str) {
+        let key = IdempotencyKey::new(format!("late-{call}")).unwrap();
+        let answer = json!({"type": "answer", "request": call, "answer": {"fields": []}});
+        self.store.submit(&self.id, key, answer).await.unwrap();
+    }
+
+    /// Begins the turn in which an agent that was lost gets the late answers to its calls.
+    pub(super) async fn resumes(&mut self, calls: &[&str]) {
+        let key = format!("late-{}", calls[0]);
+        let raw = Json::from_serialize(&json!({"key": key, "text": ""}));
+        let mut events = vec![
+            Event::new(HostState { name: Text::plain("prompt"), raw }),
+            Event::new(TurnStarted::default()),
+        ];
+        events.extend(calls.iter().map(|call| {
+            let executor = Executor::Client;
+            Event::new(ToolEnded { call: text(call), executor, ..ToolEnded::default() })
+        }));
+        self.commit(events, Some(State::Working)).await;
     }
 
     /// Goes on after an answer.
