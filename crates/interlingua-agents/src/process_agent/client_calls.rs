@@ -16,13 +16,17 @@ use crate::client_tool::{ClientResult, ClientToolOffer, ReceivedCall, ToolMessag
 use crate::driver::ClientToolCall;
 use crate::error::Error;
 use crate::permission::{Decision, PermissionRequest};
-use crate::session::{CallOutcome, ClientCall, Refused, Wanted};
+use crate::session::{CallOutcome, ClientCall, Refused, Stop, Wanted};
 
 /// How long an agent that takes prompts before it knows the tools may take to list them.
 const LISTED_WITHIN: Duration = Duration::from_secs(20);
 
 /// How long the list takes to be known to the agent.
 const LISTING_SETTLES: Duration = Duration::from_millis(50);
+
+/// How long an agent that has given a call up may take to exit. Some give their calls up when they are asked to
+/// exit, and such a call waits on without its process.
+const GIVING_UP: Duration = Duration::from_secs(1);
 
 /// The calls that wait for the client.
 #[derive(Debug)]
@@ -37,6 +41,8 @@ pub(super) struct ClientCalls {
     awaited: Option<AwaitedList>,
     needs: ClientToolNeeds,
     open: Vec<OpenCall>,
+    /// The numbers of calls that the agent has given up, and when they end.
+    given_up: VecDeque<(u64, Instant)>,
 }
 
 /// A list of tools that an agent has not requested, or has not received for long enough.
@@ -72,6 +78,8 @@ pub(super) enum CallMessage {
     Server(ToolMessage),
     /// Through its driver, in the process after this number of disconnections.
     Driver(DriverMessage, u64),
+    /// A call that it has given up ends, since its process lives on.
+    GivenUp(u64),
 }
 
 /// What a driver reports of the calls of its agent.
@@ -93,6 +101,7 @@ impl ClientCalls {
             awaited: None,
             needs: ClientToolNeeds::default(),
             open: Vec::new(),
+            given_up: VecDeque::new(),
             offer,
         })
     }
@@ -115,6 +124,7 @@ impl ClientCalls {
         self.offer.disconnect();
         self.reported.clear();
         self.open.clear();
+        self.given_up.clear();
         self.awaited = None;
     }
 
@@ -141,7 +151,15 @@ impl ClientCalls {
 
     fn take(&mut self, id: &str) -> Option<OpenCall> {
         let at = self.open.iter().position(|call| call.id == id)?;
-        Some(self.open.remove(at))
+        let call = self.open.remove(at);
+        self.given_up.retain(|(number, _)| *number != call.number);
+        Some(call)
+    }
+
+    /// The number of a call, if the agent does not wait for it any more.
+    fn given_up(&self, id: &str) -> Option<u64> {
+        let number = self.open.iter().find(|call| call.id == id)?.number;
+        self.given_up.iter().any(|(other, _)| *other == number).then_some(number)
     }
 }
 
@@ -152,12 +170,17 @@ pub(super) async fn wait(calls: Option<&mut ClientCalls>) -> Wake {
         return Wake::Tool(message);
     }
     let due = calls.awaited.as_ref().map(|awaited| awaited.until);
+    let given_up = calls.given_up.front().copied();
     tokio::select! {
         Some(message) = calls.messages.recv() => Wake::Tool(CallMessage::Server(message)),
         Ok(()) = calls.listings.changed(), if due.is_some() => {
             let until = Instant::now() + LISTING_SETTLES;
             calls.awaited = Some(AwaitedList { requested: true, until });
             Wake::Again
+        }
+        () = until(given_up.map(|(_, due)| due)), if given_up.is_some() => {
+            calls.given_up.pop_front();
+            given_up.map_or(Wake::Again, |(number, _)| Wake::Tool(CallMessage::GivenUp(number)))
         }
         () = until(due), if due.is_some() => match calls.awaited.take() {
             Some(AwaitedList { requested: false, .. }) => Wake::NoTools,
@@ -197,16 +220,32 @@ impl Live {
             }
             CallMessage::Server(ToolMessage::Withdrawn(number))
             | CallMessage::Driver(DriverMessage::Withdrawn(number), _) => {
-                let calls = self.client_calls.iter().flat_map(|calls| &calls.open);
-                let given_up = calls.into_iter().find(|call| call.number == number);
-                if let Some(id) = given_up.map(|call| call.id.clone()) {
-                    let why = "the agent does not wait for this call any more";
-                    let gone = CallOutcome::Cancelled(why.to_owned());
-                    self.end_client_call(&id, &gone);
+                let is_ended = self.stop.as_ref().is_some_and(|stop| *stop != Stop::Suspended);
+                if self.interrupted || is_ended {
+                    self.give_up_call(number);
+                } else if let Some(calls) = &mut self.client_calls {
+                    calls.given_up.push_back((number, Instant::now() + GIVING_UP));
                 }
             }
+            CallMessage::GivenUp(number) => self.give_up_call(number),
         }
         self.handle_observations().await;
+    }
+
+    fn give_up_call(&mut self, number: u64) {
+        let calls = self.client_calls.iter().flat_map(|calls| &calls.open);
+        let given_up = calls.into_iter().find(|call| call.number == number);
+        if let Some(id) = given_up.map(|call| call.id.clone()) {
+            let why = "the agent does not wait for this call any more";
+            self.end_client_call(&id, &CallOutcome::Cancelled(why.to_owned()));
+        }
+    }
+
+    /// Ends a call that the agent has given up, before the client answers it.
+    pub(super) fn end_given_up(&mut self, id: &str) {
+        if let Some(number) = self.client_calls.as_ref().and_then(|calls| calls.given_up(id)) {
+            self.give_up_call(number);
+        }
     }
 
     /// Gives the answer to a call to what waits for it.

@@ -141,11 +141,12 @@ impl Live {
     }
 
     /// The id of the call of the client that is named, if it is one.
-    fn pending_call(&self, name: &str) -> Result<Option<String>, Refused> {
-        match self.pending.find(name)? {
-            Wanted::Call(call) => Ok(Some(call.id.clone())),
-            Wanted::Permission(_) | Wanted::Answer(_) => Ok(None),
-        }
+    fn pending_call(&mut self, name: &str) -> Result<Option<String>, Refused> {
+        let Wanted::Call(call) = self.pending.find(name)? else { return Ok(None) };
+        let id = call.id.clone();
+        self.end_given_up(&id);
+        // One that has ended by that is unknown now.
+        self.pending.find(name).map(|_| Some(id))
     }
 
     /// The user answered a question, or the client has run a tool.

@@ -237,6 +237,39 @@ async fn a_call_that_is_withdrawn_is_not_pending() {
     assert!(!asked.is_pending());
 }
 
+/// The agent has given it up, and may not have ended it yet.
+#[tokio::test]
+async fn a_call_that_is_withdrawn_cannot_be_answered() {
+    let mut scene = Scene::new(options()).await;
+    let waits = scene.call("all");
+    let asked = scene.next().await;
+    waits.abort();
+    let ended = scene.ended(asked.id()).await;
+    assert_eq!(ended["status"], "cancelled");
+    let late = scene.session.handle.answer(asked.id(), json!("late")).await;
+    assert!(matches!(late, Err(Refused::UnknownRequest { .. })), "{late:?}");
+}
+
+/// Codex gives its calls up when it is asked to exit. They were cancelled, so that no answer was taken any more.
+#[tokio::test]
+async fn a_call_that_is_withdrawn_by_a_process_that_exits_waits_on() {
+    let exits = Fifo::new();
+    let begins = r#"read -r prompt; echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i1"}'"#;
+    let lines = [begins, &exits.wait_command(), "exit 3"];
+    let launch = live(&lines, "claude", Input::Open, Box::<ClaudeDriver>::default());
+    let mut scene = Scene::with(options(), launch).await;
+    let waits = scene.call("all");
+    scene.next().await;
+    waits.abort();
+    assert!(waits.await.unwrap_err().is_cancelled());
+    // What the server answers now, it answers behind the withdrawal.
+    scene.agent.peer().list_all_tools().await.unwrap();
+    exits.release();
+    let ended = scene.session.until(|event| event["type"] == "turn_ended").await;
+    assert_eq!(ended["outcome"], "waiting_for_client");
+    assert!(!scene.session.events.iter().any(|event| event["type"] == "tool_ended"));
+}
+
 /// An agent may print its configuration.
 #[tokio::test]
 async fn the_token_is_redacted() {
