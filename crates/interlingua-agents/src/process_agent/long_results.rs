@@ -1,22 +1,88 @@
 //! Long results of the client's tools: an agent gets the beginning, and the path of a file with all of it.
 //!
-//! The files are private, and deleted with the session.
+//! The files are private, and deleted with the session. What a killed process has left is deleted by the next one.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::session::{CallOutcome, LONGEST_RESULT, LateResult, long_result_note};
 
+/// How the names of the folders begin.
+const PREFIX: &str = "interlingua-results-";
+
+/// The file in a folder that its process has locked.
+const LOCK: &str = ".lock";
+
+/// The age from which a folder without a lock is one that a process has left.
+const ABANDONED: Duration = Duration::from_secs(60);
+
 /// The results of a session that are in files.
 #[derive(Debug, Default)]
 pub(super) struct LongResults {
     /// The folder of the files, once there is one.
-    folder: Option<TempDir>,
+    folder: Option<Folder>,
     files: Vec<PathBuf>,
+}
+
+/// A folder that is deleted with its session.
+#[derive(Debug)]
+struct Folder {
+    path: TempDir,
+    /// It is locked as long as the process lives.
+    _lock: File,
+}
+
+impl Folder {
+    fn create(within: &Path) -> io::Result<Self> {
+        let path = tempfile::Builder::new().prefix(PREFIX).tempdir_in(within)?;
+        let lock = File::create(path.path().join(LOCK))?;
+        // Elsewhere, folders that were left stay there.
+        let _ = lock.try_lock();
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+/// Deletes the folders that processes of this user have left, which were killed.
+fn delete_abandoned(within: &Path) {
+    let Ok(entries) = std::fs::read_dir(within) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if is_named && is_abandoned(&entry.path()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_abandoned(folder: &Path) -> bool {
+    let Ok(found) = folder.symlink_metadata() else { return false };
+    if !found.is_dir() || !is_own(&found) {
+        return false;
+    }
+    match File::open(folder.join(LOCK)) {
+        Ok(lock) => lock.try_lock().is_ok(),
+        Err(_) => {
+            let age = found.modified().ok().and_then(|changed| changed.elapsed().ok());
+            age.is_some_and(|age| age > ABANDONED)
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_own(found: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    found.uid() == rustix::process::getuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn is_own(_: &std::fs::Metadata) -> bool {
+    // The folder for temporary files is the user's own.
+    true
 }
 
 impl LongResults {
@@ -69,15 +135,19 @@ impl LongResults {
     fn store(&mut self, text: &str) -> io::Result<&Path> {
         let folder = match self.folder.take() {
             Some(folder) => folder,
-            None => tempfile::Builder::new().prefix("interlingua-results-").tempdir()?,
+            None => {
+                let within = std::env::temp_dir();
+                delete_abandoned(&within);
+                Folder::create(&within)?
+            }
         };
-        let folder = self.folder.insert(folder);
+        let folder = self.folder.insert(folder).path.path();
         let mut named = tempfile::Builder::new();
-        let mut file = named.prefix("result-").suffix(".txt").tempfile_in(folder.path())?;
+        let mut file = named.prefix("result-").suffix(".txt").tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
         let (_, path) = file.keep()?;
         self.files.push(path);
-        Ok(self.files.last().map_or(folder.path(), PathBuf::as_path))
+        Ok(self.files.last().map_or(folder, PathBuf::as_path))
     }
 }
 
@@ -114,6 +184,22 @@ mod tests {
         }
         drop(long);
         assert!(!path.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_deleted() {
+        let within = tempfile::tempdir().unwrap();
+        let live = Folder::create(within.path()).unwrap();
+        // A process that is killed gives up its locks, and deletes nothing.
+        let Folder { path, _lock: lock } = Folder::create(within.path()).unwrap();
+        let left = path.keep();
+        drop(lock);
+        let fresh = within.path().join("interlingua-results-fresh");
+        let other = within.path().join("another");
+        [&fresh, &other].map(|folder| std::fs::create_dir(folder).unwrap());
+        delete_abandoned(within.path());
+        assert!(live.path.path().exists() && fresh.exists() && other.exists());
+        assert!(!left.exists());
     }
 
     #[test]
