@@ -111,6 +111,8 @@ struct Sought<'a> {
     /// What every form of the prompt contains: its longest line, as a part of a JSON string. An agent
     /// may put something around a prompt, remove spaces, or change the ends of lines.
     part: String,
+    /// The same within a JSON text that is a string itself, as agents keep some results of tools.
+    nested: String,
     since: DateTime<Utc>,
 }
 
@@ -124,10 +126,10 @@ struct Stamped {
 impl<'a> Sought<'a> {
     fn new(prompt: &'a str, since: u64) -> Option<Self> {
         let longest = prompt.lines().map(str::trim).max_by_key(|line| line.len())?;
-        let quoted = serde_json::to_string(longest).ok()?;
-        let part = quoted.get(1..quoted.len() - 1)?.to_owned();
+        let part = inside_quotes(longest)?;
+        let nested = inside_quotes(&part)?;
         let since = DateTime::from_timestamp_millis(i64::try_from(since).ok()?)?;
-        Some(Self { prompt: prompt.trim(), part, since })
+        Some(Self { prompt: prompt.trim(), part, nested, since })
     }
 
     /// The trace of the prompt in a file; `None` if the file cannot be read.
@@ -141,7 +143,8 @@ impl<'a> Sought<'a> {
         let mut is_new = None;
         let mut traces = Trace::None;
         for line in bytes.split(|byte| *byte == b'\n') {
-            let contains = memmem::find(line, self.part.as_bytes()).is_some();
+            let has = |part: &str| memmem::find(line, part.as_bytes()).is_some();
+            let contains = has(&self.part) || has(&self.nested);
             match serde_json::from_slice(line) {
                 Ok(Stamped { timestamp: Some(at) }) => is_new = Some(at >= self.since),
                 Ok(Stamped { timestamp: None }) => {}
@@ -175,6 +178,12 @@ impl<'a> Sought<'a> {
             _ => false,
         }
     }
+}
+
+/// A text as a part of a JSON string.
+fn inside_quotes(text: &str) -> Option<String> {
+    let quoted = serde_json::to_string(text).ok()?;
+    Some(quoted.get(1..quoted.len() - 1)?.to_owned())
 }
 
 /// Whether a database in a folder contains a text. Without a database, it does not; `None` if one cannot be read.
@@ -357,5 +366,15 @@ mod tests {
         assert_eq!(received(&within, "continue"), None);
         let truncated = record(AFTER, "continue").replace("}\n", "");
         assert_eq!(received(&truncated, "continue"), None);
+    }
+
+    /// What contains the result of a tool as JSON within a string does not decide, and is no proof of its absence.
+    #[test]
+    fn a_text_within_a_nested_text_does_not_decide() {
+        let result = "{\n  \"colour\": \"blue\"\n}";
+        let nested = serde_json::json!([{"type": "text", "text": result}]).to_string();
+        assert_eq!(received(&record(AFTER, &nested), result), None);
+        assert_eq!(received(&record(AFTER, result), result), Some(true));
+        assert_eq!(received(&record(AFTER, "[]"), result), Some(false));
     }
 }

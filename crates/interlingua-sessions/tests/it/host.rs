@@ -215,16 +215,24 @@ async fn a_closed_session_is_continued_by_one_session_at_a_time() {
     assert_eq!(before.continued_by, Some(second.id));
 }
 
-/// The session was closed, and could be continued, while the agent that was lost was still there.
+/// The session was closed or deleted, and the agent's own session could be used by another one, while the agent
+/// that was lost was still there.
 #[tokio::test]
-async fn a_session_is_closed_when_its_lost_agent_has_ended() {
-    let (store, id) = killed(paused(&["c1"]), None).await;
-    let begun = std::time::Instant::now();
-    let fixture = next_host(&store, Received::Unknown).await;
-    fixture.send(&id, "end", Command::Close).await;
-    assert_eq!(fixture.store.load(&id).await.unwrap().unwrap().state, State::Ended);
-    // What its guard is given to end it.
-    assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
+async fn a_session_ends_when_its_lost_agent_has_ended() {
+    for is_deleted in [false, true] {
+        let (store, id) = killed(paused(&["c1"]), None).await;
+        let begun = std::time::Instant::now();
+        let fixture = next_host(&store, Received::Unknown).await;
+        if is_deleted {
+            assert_eq!(within(fixture.host.delete(&id)).await, Ok(true));
+        } else {
+            fixture.send(&id, "end", Command::Close).await;
+        }
+        let record = fixture.store.load(&id).await.unwrap();
+        assert!(record.is_none_or(|record| record.state == State::Ended));
+        // What its guard is given to end it.
+        assert!(begun.elapsed() >= Duration::from_secs(2), "{is_deleted}: {:?}", begun.elapsed());
+    }
 }
 
 #[tokio::test]

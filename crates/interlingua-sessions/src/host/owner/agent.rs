@@ -179,6 +179,8 @@ impl Owner {
             return self.shared.store.load(&self.id).await?.map(drop).ok_or(gone);
         }
         self.stop_agent().await;
+        // The session that it continues can be continued by another one at once.
+        self.until_lost_agent_ended().await;
         let result = self.shared.store.delete(&self.id).await;
         let is_deleted = result.is_ok();
         let _ = deleted.send(result);
