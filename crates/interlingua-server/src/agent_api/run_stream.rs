@@ -45,7 +45,7 @@ pub(super) struct Prelude {
 /// The part of a log that is a run.
 pub(super) struct Part {
     /// The number of the first entry.
-    begin: u64,
+    pub(super) begin: u64,
     /// What ends or suspends a turn before this entry was known when the run began.
     ends_from: u64,
     /// The run ends before this entry, since the session still waits.

@@ -126,6 +126,16 @@ impl Stage {
         Self { server, folder, commands, noted, answers_early }
     }
 
+    /// Begins a run, with a key by which it is recognised when it is sent again.
+    pub(super) async fn run_keyed(&self, key: &str, body: &Value) -> Run {
+        let request = self.server.client.post(format!("{}/agent-api/run", self.server.url));
+        let request = request.bearer_auth(ADMIN).header("content-type", "application/json");
+        let request = request.header("idempotency-key", key).body(body.to_string());
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
+        Run::new(response).await
+    }
+
     pub(super) async fn send(&self, path: &str, token: &str, body: &Value) -> Response {
         let request = self.server.client.post(format!("{}{path}", self.server.url));
         let request = request.bearer_auth(token).header("content-type", "application/json");
@@ -171,7 +181,9 @@ impl Stage {
     /// The commands that sessions got so far.
     pub(super) fn taken(&self) -> Vec<Value> {
         let commands = std::mem::take(&mut *self.commands.lock().unwrap());
-        commands.iter().map(|command| serde_json::to_value(command).unwrap()).collect()
+        let commands = commands.iter().map(|command| serde_json::to_value(command).unwrap());
+        // Notes are for the server itself.
+        commands.filter(|command| command["request"] != "agent-api-note").collect()
     }
 
     /// The next commands that sessions get.
