@@ -18,7 +18,7 @@ use futures_util::stream;
 use interlingua_sessions::{SessionId, Tail};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use super::attend::{Turn, attend};
@@ -30,6 +30,7 @@ use super::run;
 use crate::app::App;
 use crate::metrics::Gauge;
 use crate::routes::body;
+use crate::security::RelayAccess;
 use crate::stream::query_pairs;
 
 /// How often a connection without news receives a comment.
@@ -65,6 +66,8 @@ struct Connection {
     stopping: watch::Receiver<bool>,
     ended: bool,
     _reader: Gauge,
+    /// Its place among the readers of its session.
+    _place: OwnedSemaphorePermit,
 }
 
 pub(super) fn invalid(message: impl Into<String>) -> Problem {
@@ -75,16 +78,15 @@ fn malformed() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "INVALID_RESPONSE", "Invalid request payload.")
 }
 
-/// The session of a token, if the token is for that session.
-fn authorised(app: &App, session: &str, token: &str) -> Result<(SessionId, u64), Problem> {
-    let found = app.guard.relay_session(token);
-    let (id, expires_at, is_within_rate) =
-        found.filter(|(id, ..)| id.as_str() == session).ok_or_else(|| {
-            let message = "Invalid relay session credentials.";
-            Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
-        })?;
-    match is_within_rate {
-        true => Ok((id, expires_at)),
+/// What a token permits, if it is for this session.
+fn authorised(app: &App, session: &str, token: &str) -> Result<RelayAccess, Problem> {
+    let found = app.guard.relay_access(token);
+    let access = found.filter(|access| access.session.as_str() == session).ok_or_else(|| {
+        let message = "Invalid relay session credentials.";
+        Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
+    })?;
+    match access.is_within_rate {
+        true => Ok(access),
         false => {
             let message = "This session has sent too many requests: wait a second.";
             Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", message))
@@ -110,7 +112,8 @@ async fn connect(app: Arc<App>, query: &str) -> Result<Response, Problem> {
         let message = "sessionId and token are required.";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message));
     };
-    let (session, expires_at) = authorised(&app, session, token)?;
+    let RelayAccess { session, expires_at, readers, .. } = authorised(&app, session, token)?;
+    let place = readers.enter()?;
     let record = app.store().load(&session).await?;
     let record =
         record.ok_or_else(|| Problem::not_found("The session was deleted or has expired."))?;
@@ -125,6 +128,7 @@ async fn connect(app: Arc<App>, query: &str) -> Result<Response, Problem> {
         events: 0,
         ended: false,
         _reader: app.metrics.reader(),
+        _place: place,
         app,
         session,
     };
@@ -210,12 +214,12 @@ pub(super) async fn message(
     })?;
     match message {
         Message::Respond { session_id, token, response } => {
-            let (session, _) = authorised(&app, &session_id, &token)?;
+            let session = authorised(&app, &session_id, &token)?.session;
             respond(&app, &session, response).await?;
             Ok(Json(json!({"ok": true})).into_response())
         }
         Message::Dispatch { session_id, token, timeout_ms, request } => {
-            let (session, _) = authorised(&app, &session_id, &token)?;
+            let session = authorised(&app, &session_id, &token)?.session;
             let wait = timeout_ms.unwrap_or(WAIT_MS);
             let id = request_id(&request).filter(|_| (1..=LONGEST_WAIT_MS).contains(&wait));
             let (id, tool) = id.zip(requested(&request)).ok_or_else(malformed)?;

@@ -40,6 +40,7 @@ pub(super) async fn run(
     let enabled = Enabled::of(&app)?;
     let body = body::json(&headers, body, &app.settings.limits.of_answers()).await?;
     let request = RunRequest::parse(body)?;
+    let place = access.readers().enter()?;
     let key = idempotency_key(&headers)?;
     let record = session::of_request(&app, &enabled, &access, &request, key.as_ref()).await?;
     let sandbox = sandbox::named(&record)
@@ -49,7 +50,7 @@ pub(super) async fn run(
     let prelude = prelude(&app, &enabled, &headers, &record, sandbox)?;
     let part = act(&app, &record, request, key).await?;
     attend(&app, &record.id, part.turn());
-    Ok(run_stream::response(&app, record, folder, prelude, part))
+    Ok(run_stream::response(&app, (record, folder), prelude, part, place))
 }
 
 /// What the first lines of a run state.

@@ -47,6 +47,17 @@ pub(crate) struct Guard {
     origins: Origins,
 }
 
+/// What a token for the relay permits.
+pub(crate) struct RelayAccess {
+    pub(crate) session: SessionId,
+    /// When the token expires.
+    pub(crate) expires_at: u64,
+    /// It may be used again now.
+    pub(crate) is_within_rate: bool,
+    /// The places of the live readers that have a token for the session.
+    pub(crate) readers: Readers,
+}
+
 impl Guard {
     pub(crate) fn new(settings: &Settings) -> Self {
         let limits = settings.limits;
@@ -103,12 +114,12 @@ impl Guard {
         self.token_key.as_ref()?.session(token, (self.clock)())
     }
 
-    /// The session of a token for the relay, when the token expires, and whether it may be used again now.
-    pub(crate) fn relay_session(&self, token: &str) -> Option<(SessionId, u64, bool)> {
+    /// What a token for the relay permits, if it is one of ours.
+    pub(crate) fn relay_access(&self, token: &str) -> Option<RelayAccess> {
         let (session, expires_at) =
             self.token_key.as_ref()?.relay_session(token, (self.clock)())?;
-        let (is_within_rate, _) = self.use_issued(&session);
-        Some((session, expires_at, is_within_rate))
+        let (is_within_rate, readers) = self.use_issued(&session);
+        Some(RelayAccess { session, expires_at, is_within_rate, readers })
     }
 
     /// All issued tokens of a session share what they may use. Returns whether they may be used now.

@@ -317,3 +317,23 @@ async fn a_response_is_acknowledged_when_the_end_of_its_call_is_stored() {
     agent.answered("req-1").await;
     assert_eq!(responded.await, (200, json!({"ok": true})));
 }
+
+/// A page with one token could take all connections of the server.
+#[tokio::test]
+async fn a_token_has_a_number_of_readers() {
+    let stage = Stage::with(|settings| settings.limits.readers = 2).await;
+    let (one, two) =
+        (stage.run(&json!({"message": "go"})).await, stage.run(&json!({"message": "go"})).await);
+    let (status, code, _) = stage.refused(&json!({"message": "go"})).await;
+    assert_eq!((status, &*code), (429, "TOO_MANY_REQUESTS"), "runs are readers");
+    let browsers = (browser(&stage, &one).await, browser(&stage, &one).await);
+    let third = Answer::of(stage.browser(&one.session, &one.token).await).await;
+    assert_eq!(
+        (third.status.as_u16(), &third.json()["errorCode"]),
+        (429, &json!("TOO_MANY_REQUESTS"))
+    );
+    drop(browser(&stage, &two).await);
+    drop(browsers);
+    // The place is free when the server has noticed it.
+    while stage.browser(&one.session, &one.token).await.status() == 429 {}
+}
