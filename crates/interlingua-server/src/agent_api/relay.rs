@@ -57,8 +57,8 @@ struct Connection {
     /// When the token expires.
     expires_at: u64,
     calls: Calls,
-    /// The requests that were sent.
-    sent: Vec<String>,
+    /// The requests that were sent. One that is dispatched again has another number.
+    sent: Vec<(String, u64)>,
     /// The number of the last event.
     events: u64,
     tail: watch::Receiver<Tail>,
@@ -166,13 +166,13 @@ impl Connection {
             // A session that is gone has no more requests.
             let closed = self.calls.read_on(self.app.store(), &self.session).await;
             self.ended = closed.unwrap_or(true);
-            let of_agent = self.calls.waiting().map(|call| (call.id.clone(), call.request()));
+            let of_agent = self.calls.waiting().map(|call| ((call.id.clone(), 0), call.request()));
             let waiting: Vec<_> = of_agent.chain(self.browser.waiting()).collect();
-            self.sent.retain(|sent| waiting.iter().any(|(id, _)| id == sent));
-            for (id, request) in waiting {
-                if !self.sent.contains(&id) {
+            self.sent.retain(|sent| waiting.iter().any(|(mark, _)| mark == sent));
+            for (mark, request) in waiting {
+                if !self.sent.contains(&mark) {
                     self.event(&request, &mut out);
-                    self.sent.push(id);
+                    self.sent.push(mark);
                 }
             }
             if !out.is_empty() {
