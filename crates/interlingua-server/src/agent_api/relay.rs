@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
-use interlingua_sessions::{SessionId, Tail};
+use interlingua_sessions::{Acknowledgement, CommandState, Error, SessionId, SessionRecord, Tail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -301,12 +301,13 @@ async fn respond(app: &Arc<App>, session: &SessionId, response: Value) -> Result
     };
     let call = calls.waiting().find(|call| call.id == id).ok_or_else(none)?;
     let (given, problem) = parsed.given(call.tool);
-    // Someone else may have answered meanwhile.
-    let answered = run::answer(app, session, given.command(&id)).await;
-    let answered = answered.map_err(|problem| match problem.status {
-        StatusCode::CONFLICT => none(),
-        _ => problem,
-    });
+    let answered = match run::answer(app, session, given.command(&id)).await {
+        // Someone else may have answered meanwhile.
+        Ok(Acknowledgement { state: CommandState::Refused { .. }, .. }) => Err(none()),
+        Err(Error::Closed(_) | Error::NotFound(_)) => Err(none()),
+        // A session that another process holds takes the response later.
+        answered => answered.map(drop).map_err(Problem::from),
+    };
     if answered.is_ok() {
         // An agent that was lost goes on in another turn, without another request for a run.
         attend(app, session, Turn { begin: calls.next, ends_from: calls.next, prompt: None });

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use interlingua_sessions::host::{Command, WhilePending};
 use interlingua_sessions::{
-    Acknowledgement, CommandState, IdempotencyKey, SessionId, SessionRecord,
+    Acknowledgement, CommandState, Error, IdempotencyKey, SessionId, SessionRecord,
 };
 
 use super::attend::attend;
@@ -154,7 +154,7 @@ async fn resumed(
         .collect();
     if !answers.is_empty() {
         for (call, given) in &answers {
-            answer(app, id, given.clone().command(call)).await?;
+            accepted(answer(app, id, given.clone().command(call)).await?)?;
         }
         let paused = answers.iter().filter_map(|(call, _)| calls.paused_at(call)).max();
         let begin = paused.unwrap_or(calls.next);
@@ -225,20 +225,23 @@ async fn answered(app: &App, id: &SessionId) -> Result<Vec<String>, Problem> {
     Ok(answered.collect())
 }
 
-/// Answers a call. The same answer has the same key, so that sending it again does nothing more.
-pub(super) async fn answer(app: &App, id: &SessionId, command: Command) -> Result<(), Problem> {
+/// Answers a call. The same answer has the same key, so that sending it again does nothing more. It may be refused.
+pub(super) async fn answer(
+    app: &App,
+    id: &SessionId,
+    command: Command,
+) -> Result<Acknowledgement, Error> {
     let body = serde_json::to_string(&command).unwrap_or_default();
     let key = IdempotencyKey::new(format!("agent-api-answer-{}", sandbox::digest(&[&body])))?;
     let acknowledgement = app.sessions.command(id, key, command).await?;
-    let ends_at = acknowledgement.sequence;
-    accepted(acknowledgement)?;
+    let is_given = acknowledgement.state == CommandState::Delivered;
     // The end of the call is about to be stored. Until then, the next request would find that the call waits.
-    if let Some(ends_at) = ends_at {
+    if let Some(ends_at) = acknowledgement.sequence.filter(|_| is_given) {
         let mut tail = app.store().watch(id);
         let stored = tail.wait_for(|tail| tail.next > ends_at || tail.closed);
         let _ = tokio::time::timeout(STORED, stored).await;
     }
-    Ok(())
+    Ok(acknowledgement)
 }
 
 fn accepted(acknowledgement: Acknowledgement) -> Result<(), Problem> {
