@@ -78,19 +78,28 @@ fn malformed() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "INVALID_RESPONSE", "Invalid request payload.")
 }
 
-/// What a token permits, if it is for this session.
-fn authorised(app: &App, session: &str, token: &str) -> Result<RelayAccess, Problem> {
-    let found = app.guard.relay_access(token);
-    let access = found.filter(|access| access.session.as_str() == session).ok_or_else(|| {
+/// What a token permits, if it is for this session, and the record of that.
+async fn authorised(
+    app: &App,
+    session: &str,
+    token: &str,
+) -> Result<(RelayAccess, SessionRecord), Problem> {
+    let invalid = || {
         let message = "Invalid relay session credentials.";
         Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
-    })?;
-    match access.is_within_rate {
-        true => Ok(access),
-        false => {
-            let message = "This session has sent too many requests: wait a second.";
-            Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", message))
-        }
+    };
+    let found = app.guard.relay_access(token);
+    let access = found.filter(|access| access.session.as_str() == session).ok_or_else(invalid)?;
+    if !access.is_within_rate {
+        let message = "This session has sent too many requests: wait a second.";
+        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", message));
+    }
+    let record = app.store().load(&access.session).await?;
+    let record =
+        record.ok_or_else(|| Problem::not_found("The session was deleted or has expired."))?;
+    match access.is_for(&record) {
+        true => Ok((access, record)),
+        false => Err(invalid()),
     }
 }
 
@@ -112,11 +121,9 @@ async fn connect(app: Arc<App>, query: &str) -> Result<Response, Problem> {
         let message = "sessionId and token are required.";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message));
     };
-    let RelayAccess { session, expires_at, readers, .. } = authorised(&app, session, token)?;
+    let (access, record) = authorised(&app, session, token).await?;
+    let RelayAccess { session, expires_at, readers, .. } = access;
     let place = readers.enter()?;
-    let record = app.store().load(&session).await?;
-    let record =
-        record.ok_or_else(|| Problem::not_found("The session was deleted or has expired."))?;
     app.touch(&record).await;
     let connection = Connection {
         tail: app.store().watch(&session),
@@ -214,12 +221,12 @@ pub(super) async fn message(
     })?;
     match message {
         Message::Respond { session_id, token, response } => {
-            let session = authorised(&app, &session_id, &token)?.session;
+            let session = authorised(&app, &session_id, &token).await?.1.id;
             respond(&app, &session, response).await?;
             Ok(Json(json!({"ok": true})).into_response())
         }
         Message::Dispatch { session_id, token, timeout_ms, request } => {
-            let session = authorised(&app, &session_id, &token)?.session;
+            let session = authorised(&app, &session_id, &token).await?.1.id;
             let wait = timeout_ms.unwrap_or(WAIT_MS);
             let id = request_id(&request).filter(|_| (1..=LONGEST_WAIT_MS).contains(&wait));
             let (id, tool) = id.zip(requested(&request)).ok_or_else(malformed)?;

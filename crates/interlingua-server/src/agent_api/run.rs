@@ -66,7 +66,7 @@ fn prelude(
         return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message));
     };
     let expires_at = app.settings.now_ms().saturating_add(RELAY_TTL_MS);
-    let token = key.issue_for_relay(&record.id, expires_at);
+    let token = key.issue_for_relay(record, expires_at);
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let url = enabled.relay_url.clone().unwrap_or_else(|| format!("http://{host}/agent-api/relay"));
     Ok(Prelude { url, session: record.id.to_string(), token, expires_at, sandbox })
