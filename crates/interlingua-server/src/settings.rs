@@ -92,7 +92,8 @@ pub struct Limits {
     pub connections: usize,
     /// How many requests a token may send in a second, on average and at once.
     pub requests_per_second: u32,
-    /// How many live readers a token may have: long-polls, and connections with server-sent events.
+    /// How many live readers a token may have: long-polls, connections with server-sent events, and runs of the
+    /// agent API.
     pub readers: usize,
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use interlingua::event::{Data, Event, Executor, Outcome};
+use interlingua::event::{Data, Event, Executor, Outcome, ToolStatus};
 use interlingua_sessions::host::announced;
 use interlingua_sessions::{SessionId, Store};
 use serde_json::{Value, json};
@@ -28,11 +28,22 @@ pub(super) struct Calls {
     pub(super) next: u64,
     /// The calls of the last turn that were not answered.
     open: Vec<Call>,
-    /// Where the log first stated that a turn waits for a call: the number of the entry behind it.
-    paused: HashMap<String, u64>,
+    /// The calls for which a turn has waited.
+    paused: HashMap<String, Pause>,
     /// The last prompt, and where it was announced.
     prompt: Option<(String, u64)>,
     is_running: bool,
+}
+
+/// Where a turn has waited for a call.
+#[derive(Debug, Clone, PartialEq)]
+struct Pause {
+    /// The number of the entry behind the one that first stated it.
+    behind: u64,
+    /// The entry that ends the call, once there is one.
+    ended: Option<u64>,
+    /// The client has answered it.
+    is_answered: bool,
 }
 
 /// A call that was not answered.
@@ -83,7 +94,25 @@ impl Calls {
 
     /// Where the log first stated that a turn waits for a call, if it ever did.
     pub(super) fn paused_at(&self, call: &str) -> Option<u64> {
-        self.paused.get(call).copied()
+        self.paused.get(call).map(|pause| pause.behind)
+    }
+
+    /// Where a turn of the last prompt waited last, if that is this message.
+    pub(super) fn last_pause(&self, message: &str) -> Option<u64> {
+        let (_, at) = self.prompt.as_ref().filter(|_| self.is_last_prompt(message))?;
+        self.paused.values().map(|pause| pause.behind).filter(|behind| behind > at).max()
+    }
+
+    /// Where the calls ended for which a turn waited before an entry; the end of the log, if one did not.
+    pub(super) fn answered_at(&self, behind: u64) -> u64 {
+        let pauses = self.paused.values().filter(|pause| pause.behind == behind);
+        pauses.map(|pause| pause.ended.unwrap_or(self.next)).max().unwrap_or(self.next)
+    }
+
+    /// Whether the client has answered all calls for which a turn waited before an entry.
+    pub(super) fn was_answered(&self, behind: u64) -> bool {
+        let mut pauses = self.paused.values().filter(|pause| pause.behind == behind);
+        pauses.all(|pause| pause.is_answered)
     }
 
     /// Where the turn of a prompt waited last, if it runs or its calls still wait. Without a name, for any call.
@@ -92,7 +121,7 @@ impl Calls {
         let goes_on = self.is_running || self.waiting().next().is_some();
         let (_, at) = self.prompt.as_ref().filter(|_| goes_on && self.is_last_prompt(prompt))?;
         let named = self.paused.iter().filter(|(id, _)| call.is_none_or(|call| call == *id));
-        named.map(|(_, behind)| *behind).filter(|behind| behind > at).max()
+        named.map(|(_, pause)| pause.behind).filter(|behind| behind > at).max()
     }
 
     /// Whether a message is the last prompt, as far as the log repeats it.
@@ -133,6 +162,11 @@ impl Calls {
             Data::ToolEnded(ended) if ended.executor == Executor::Client => {
                 let id = ended.call.to_plain();
                 self.open.retain(|call| call.id != id);
+                if let Some(pause) = self.paused.get_mut(&*id) {
+                    pause.ended.get_or_insert(self.next);
+                    pause.is_answered =
+                        matches!(ended.status, ToolStatus::Completed | ToolStatus::Failed);
+                }
             }
             Data::Suspended(suspended) => {
                 let ids: Vec<_> = suspended.calls.iter().map(ToString::to_string).collect();
@@ -153,7 +187,8 @@ impl Calls {
         let behind = self.next + 1;
         for call in self.open.iter_mut().filter(|call| waits(call)) {
             call.waits = true;
-            self.paused.entry(call.id.clone()).or_insert(behind);
+            let pause = Pause { behind, ended: None, is_answered: false };
+            self.paused.entry(call.id.clone()).or_insert(pause);
         }
     }
 }

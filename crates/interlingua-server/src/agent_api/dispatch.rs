@@ -27,11 +27,15 @@ pub(crate) struct Relay {
 struct Board {
     browsers: usize,
     waiting: Vec<Waiting>,
+    /// The number of requests that were dispatched.
+    dispatched: u64,
     news: watch::Sender<()>,
 }
 
 struct Waiting {
     id: String,
+    /// Which dispatch it is. The same id may be dispatched again.
+    number: u64,
     tool: FormTool,
     request: Value,
     answer: oneshot::Sender<Result<Value, String>>,
@@ -51,6 +55,7 @@ impl Relay {
         let board = boards.entry(session.clone()).or_insert_with(|| Board {
             browsers: 0,
             waiting: Vec::new(),
+            dispatched: 0,
             news: watch::Sender::new(()),
         });
         board.browsers += 1;
@@ -86,7 +91,9 @@ impl Relay {
                     message,
                 ));
             }
-            board.waiting.push(Waiting { id: id.to_owned(), tool, request, answer });
+            board.dispatched += 1;
+            let (id, number) = (id.to_owned(), board.dispatched);
+            board.waiting.push(Waiting { id, number, tool, request, answer });
             board.news.send_replace(());
         }
         // Also if who waits has disconnected.
@@ -132,9 +139,10 @@ impl Relay {
 
     fn take(&self, session: &SessionId, id: &str) -> Option<Waiting> {
         let mut boards = self.lock();
-        let waiting = &mut boards.get_mut(session)?.waiting;
-        let at = waiting.iter().position(|waiting| waiting.id == id)?;
-        Some(waiting.remove(at))
+        let board = boards.get_mut(session)?;
+        let at = board.waiting.iter().position(|waiting| waiting.id == id)?;
+        board.news.send_replace(());
+        Some(board.waiting.remove(at))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Board>> {
@@ -161,23 +169,24 @@ impl Drop for Forget<'_> {
 }
 
 impl Browser {
-    /// What is dispatched from here on wakes [`changed`](Self::changed).
+    /// What is dispatched or taken back from here on wakes [`changed`](Self::changed).
     pub(super) fn mark_seen(&mut self) {
         self.news.mark_unchanged();
     }
 
-    /// Waits until something was dispatched.
+    /// Waits until something was dispatched or taken back.
     pub(super) async fn changed(&mut self) {
         if self.news.changed().await.is_err() {
             std::future::pending().await
         }
     }
 
-    /// The requests that wait.
-    pub(super) fn waiting(&self) -> Vec<(String, Value)> {
+    /// The requests that wait: what identifies each of them, and what it asks.
+    pub(super) fn waiting(&self) -> Vec<((String, u64), Value)> {
         let boards = self.relay.lock();
         let waiting = boards.get(&self.session).into_iter().flat_map(|board| &board.waiting);
-        waiting.map(|waiting| (waiting.id.clone(), waiting.request.clone())).collect()
+        let mark = |waiting: &Waiting| (waiting.id.clone(), waiting.number);
+        waiting.map(|waiting| (mark(waiting), waiting.request.clone())).collect()
     }
 }
 
@@ -189,5 +198,37 @@ impl Drop for Browser {
         if board.browsers == 0 && board.waiting.is_empty() {
             boards.remove(&self.session);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A browser that had got a request was not sent another one with the same id, and the program waited in vain.
+    #[tokio::test]
+    async fn a_request_that_is_dispatched_again_is_another_one() {
+        let (relay, session) = (Relay::default(), SessionId::new("s").unwrap());
+        let mut browser = relay.connect(&session);
+        let dispatch = async |wait| {
+            let sent = relay.dispatch(&session, "r1", FormTool::Snapshot, json!({}), wait).await;
+            assert_eq!(sent.unwrap_err().code, "TIMEOUT");
+        };
+        let mut marks = Vec::new();
+        for _ in 0..2 {
+            browser.mark_seen();
+            let seen = async {
+                browser.changed().await;
+                marks.extend(browser.waiting().into_iter().map(|(mark, _)| mark));
+                browser.mark_seen();
+            };
+            // That the shortest time passes is what is tested.
+            tokio::join!(dispatch(Duration::from_millis(1)), seen);
+            tokio::time::timeout(Duration::from_secs(30), browser.changed()).await.unwrap();
+            assert_eq!(browser.waiting(), [], "the browser learns that no one waits");
+        }
+        assert_ne!(marks[0], marks[1]);
     }
 }

@@ -9,6 +9,7 @@
 //! | `session` | the session of a request |
 //! | `run`, `run_stream` | what a request means, and the records of its run |
 //! | `calls` | the calls of the form tools in a log |
+//! | `notes` | which requests have resumed a turn |
 //! | `prompt` | where a prompt is announced in a log |
 //! | `attend` | what no client can decide, which is denied |
 //! | `relay`, `dispatch` | what browsers get and answer |
@@ -19,6 +20,7 @@ mod attend;
 mod calls;
 mod dispatch;
 mod files;
+mod notes;
 mod problem;
 mod prompt;
 mod relay;

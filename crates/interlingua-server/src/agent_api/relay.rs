@@ -15,10 +15,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
-use interlingua_sessions::{SessionId, Tail};
+use interlingua_sessions::{Acknowledgement, CommandState, Error, SessionId, SessionRecord, Tail};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use super::attend::{Turn, attend};
@@ -30,6 +30,7 @@ use super::run;
 use crate::app::App;
 use crate::metrics::Gauge;
 use crate::routes::body;
+use crate::security::RelayAccess;
 use crate::stream::query_pairs;
 
 /// How often a connection without news receives a comment.
@@ -56,8 +57,8 @@ struct Connection {
     /// When the token expires.
     expires_at: u64,
     calls: Calls,
-    /// The requests that were sent.
-    sent: Vec<String>,
+    /// The requests that were sent. One that is dispatched again has another number.
+    sent: Vec<(String, u64)>,
     /// The number of the last event.
     events: u64,
     tail: watch::Receiver<Tail>,
@@ -65,6 +66,8 @@ struct Connection {
     stopping: watch::Receiver<bool>,
     ended: bool,
     _reader: Gauge,
+    /// Its place among the readers of its session.
+    _place: OwnedSemaphorePermit,
 }
 
 pub(super) fn invalid(message: impl Into<String>) -> Problem {
@@ -75,20 +78,28 @@ fn malformed() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "INVALID_RESPONSE", "Invalid request payload.")
 }
 
-/// The session of a token, if the token is for that session.
-fn authorised(app: &App, session: &str, token: &str) -> Result<(SessionId, u64), Problem> {
-    let found = app.guard.relay_session(token);
-    let (id, expires_at, is_within_rate) =
-        found.filter(|(id, ..)| id.as_str() == session).ok_or_else(|| {
-            let message = "Invalid relay session credentials.";
-            Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
-        })?;
-    match is_within_rate {
-        true => Ok((id, expires_at)),
-        false => {
-            let message = "This session has sent too many requests: wait a second.";
-            Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", message))
-        }
+/// What a token permits, if it is for this session, and the record of that.
+async fn authorised(
+    app: &App,
+    session: &str,
+    token: &str,
+) -> Result<(RelayAccess, SessionRecord), Problem> {
+    let invalid = || {
+        let message = "Invalid relay session credentials.";
+        Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
+    };
+    let found = app.guard.relay_access(token);
+    let access = found.filter(|access| access.session.as_str() == session).ok_or_else(invalid)?;
+    if !access.is_within_rate {
+        let message = "This session has sent too many requests: wait a second.";
+        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", message));
+    }
+    let record = app.store().load(&access.session).await?;
+    let record =
+        record.ok_or_else(|| Problem::not_found("The session was deleted or has expired."))?;
+    match access.is_for(&record) {
+        true => Ok((access, record)),
+        false => Err(invalid()),
     }
 }
 
@@ -110,10 +121,9 @@ async fn connect(app: Arc<App>, query: &str) -> Result<Response, Problem> {
         let message = "sessionId and token are required.";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message));
     };
-    let (session, expires_at) = authorised(&app, session, token)?;
-    let record = app.store().load(&session).await?;
-    let record =
-        record.ok_or_else(|| Problem::not_found("The session was deleted or has expired."))?;
+    let (access, record) = authorised(&app, session, token).await?;
+    let RelayAccess { session, expires_at, readers, .. } = access;
+    let place = readers.enter()?;
     app.touch(&record).await;
     let connection = Connection {
         tail: app.store().watch(&session),
@@ -125,6 +135,7 @@ async fn connect(app: Arc<App>, query: &str) -> Result<Response, Problem> {
         events: 0,
         ended: false,
         _reader: app.metrics.reader(),
+        _place: place,
         app,
         session,
     };
@@ -162,13 +173,13 @@ impl Connection {
             // A session that is gone has no more requests.
             let closed = self.calls.read_on(self.app.store(), &self.session).await;
             self.ended = closed.unwrap_or(true);
-            let of_agent = self.calls.waiting().map(|call| (call.id.clone(), call.request()));
+            let of_agent = self.calls.waiting().map(|call| ((call.id.clone(), 0), call.request()));
             let waiting: Vec<_> = of_agent.chain(self.browser.waiting()).collect();
-            self.sent.retain(|sent| waiting.iter().any(|(id, _)| id == sent));
-            for (id, request) in waiting {
-                if !self.sent.contains(&id) {
+            self.sent.retain(|sent| waiting.iter().any(|(mark, _)| mark == sent));
+            for (mark, request) in waiting {
+                if !self.sent.contains(&mark) {
                     self.event(&request, &mut out);
-                    self.sent.push(id);
+                    self.sent.push(mark);
                 }
             }
             if !out.is_empty() {
@@ -210,12 +221,12 @@ pub(super) async fn message(
     })?;
     match message {
         Message::Respond { session_id, token, response } => {
-            let (session, _) = authorised(&app, &session_id, &token)?;
+            let session = authorised(&app, &session_id, &token).await?.1.id;
             respond(&app, &session, response).await?;
             Ok(Json(json!({"ok": true})).into_response())
         }
         Message::Dispatch { session_id, token, timeout_ms, request } => {
-            let (session, _) = authorised(&app, &session_id, &token)?;
+            let session = authorised(&app, &session_id, &token).await?.1.id;
             let wait = timeout_ms.unwrap_or(WAIT_MS);
             let id = request_id(&request).filter(|_| (1..=LONGEST_WAIT_MS).contains(&wait));
             let (id, tool) = id.zip(requested(&request)).ok_or_else(malformed)?;
@@ -297,12 +308,13 @@ async fn respond(app: &Arc<App>, session: &SessionId, response: Value) -> Result
     };
     let call = calls.waiting().find(|call| call.id == id).ok_or_else(none)?;
     let (given, problem) = parsed.given(call.tool);
-    // Someone else may have answered meanwhile.
-    let answered = run::answer(app, session, given.command(&id)).await;
-    let answered = answered.map_err(|problem| match problem.status {
-        StatusCode::CONFLICT => none(),
-        _ => problem,
-    });
+    let answered = match run::answer(app, session, given.command(&id)).await {
+        // Someone else may have answered meanwhile.
+        Ok(Acknowledgement { state: CommandState::Refused { .. }, .. }) => Err(none()),
+        Err(Error::Closed(_) | Error::NotFound(_)) => Err(none()),
+        // A session that another process holds takes the response later.
+        answered => answered.map(drop).map_err(Problem::from),
+    };
     if answered.is_ok() {
         // An agent that was lost goes on in another turn, without another request for a run.
         attend(app, session, Turn { begin: calls.next, ends_from: calls.next, prompt: None });

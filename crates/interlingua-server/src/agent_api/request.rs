@@ -51,6 +51,16 @@ pub(super) enum Subject {
 }
 
 impl RunRequest {
+    /// The result of a call; the last one, if there are several.
+    pub(super) fn result(&self, call: &str) -> Option<&ToolResult> {
+        self.results.iter().rev().find(|result| result.tool_call_id == call)
+    }
+
+    /// Whether its client has no results, but answers at the relay and sends its message again.
+    pub(super) fn is_of_version_1(&self) -> bool {
+        matches!(self.subject, Subject::Session(_)) && self.results.is_empty()
+    }
+
     /// Checks a request.
     pub(super) fn parse(body: Value) -> Result<Self, Problem> {
         let body: Body = serde_json::from_value(body)

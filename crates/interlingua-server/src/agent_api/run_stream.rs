@@ -17,7 +17,7 @@ use interlingua::json::{Json, Text};
 use interlingua::{Entry, Writer, dialect};
 use interlingua_sessions::{IdempotencyKey, SessionRecord, Tail};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::attend::Turn;
 use super::calls::Call;
@@ -45,7 +45,7 @@ pub(super) struct Prelude {
 /// The part of a log that is a run.
 pub(super) struct Part {
     /// The number of the first entry.
-    begin: u64,
+    pub(super) begin: u64,
     /// What ends or suspends a turn before this entry was known when the run began.
     ends_from: u64,
     /// The run ends before this entry, since the session still waits.
@@ -95,15 +95,17 @@ struct Run {
     stopping: watch::Receiver<bool>,
     ended: bool,
     _reader: Gauge,
+    /// Its place among the readers of its token.
+    _place: OwnedSemaphorePermit,
 }
 
 /// The response, whose body lasts as long as the run.
 pub(super) fn response(
     app: &Arc<App>,
-    record: SessionRecord,
-    folder: Option<PathBuf>,
+    (record, folder): (SessionRecord, Option<PathBuf>),
     prelude: Prelude,
     part: Part,
+    place: OwnedSemaphorePermit,
 ) -> Response {
     let run = Run {
         tail: app.store().watch(&record.id),
@@ -117,6 +119,7 @@ pub(super) fn response(
         writer: None,
         ended: false,
         _reader: app.metrics.reader(),
+        _place: place,
     };
     let records = stream::unfold(run, |mut run| async {
         let bytes = run.next().await?;

@@ -21,6 +21,7 @@ pub(super) async fn of_request(
     enabled: &Enabled<'_>,
     access: &Access,
     request: &RunRequest,
+    idempotency: Option<&IdempotencyKey>,
 ) -> Result<SessionRecord, Problem> {
     let (key, sandbox, chat) = match &request.subject {
         Subject::Session(id) => {
@@ -36,7 +37,15 @@ pub(super) async fn of_request(
             let key = IdempotencyKey::new(format!("agent-api-{digest}"))?;
             (Some(key), format!("sbx_{digest}"), Some(&**chat))
         }
-        Subject::New => (None, format!("sbx_{}", SessionId::random()?), None),
+        Subject::New => match idempotency {
+            // Sent again, it finds its session.
+            Some(key) => {
+                let digest = sandbox::digest(&["request", key.as_str()]);
+                let key = IdempotencyKey::new(format!("agent-api-{digest}"))?;
+                (Some(key), format!("sbx_{digest}"), None)
+            }
+            None => (None, format!("sbx_{}", SessionId::random()?), None),
+        },
     };
     let owner = access.owner();
     if let Some(key) = &key

@@ -5,7 +5,7 @@
 //! same secret accept them, and another secret revokes all of them.
 
 use hmac::{Hmac, KeyInit, Mac};
-use interlingua_sessions::SessionId;
+use interlingua_sessions::{SessionId, SessionRecord};
 use sha2::{Digest, Sha256, Sha512};
 
 /// What every issued token begins with; its last character is the version of the form.
@@ -52,43 +52,56 @@ impl TokenKey {
 
     /// A token for a session, until a time in milliseconds since 1970.
     pub(crate) fn issue(&self, session: &SessionId, expires_at: u64) -> String {
-        self.sessions.issue(session, expires_at)
+        self.sessions.issue(session.as_str(), expires_at)
     }
 
     /// The session of a token, if it is one of ours and has not expired.
     pub(crate) fn session(&self, token: &str, now_ms: u64) -> Option<SessionId> {
-        self.sessions.verify(token, now_ms).map(|(session, _)| session)
+        let (session, _) = self.sessions.verify(token, now_ms)?;
+        SessionId::new(session).ok()
     }
 
     /// A token for the relay of a session, which does nothing else.
-    pub(crate) fn issue_for_relay(&self, session: &SessionId, expires_at: u64) -> String {
-        self.relay.issue(session, expires_at)
+    pub(crate) fn issue_for_relay(&self, session: &SessionRecord, expires_at: u64) -> String {
+        self.relay.issue(&format!("{}.{}", session.id, instance(session)), expires_at)
     }
 
-    /// The session of a token for the relay, and when the token expires.
-    pub(crate) fn relay_session(&self, token: &str, now_ms: u64) -> Option<(SessionId, u64)> {
-        self.relay.verify(token, now_ms)
+    /// The session of a token for the relay, which [instance](instance) of it, and when the token expires.
+    pub(crate) fn relay_session(
+        &self,
+        token: &str,
+        now_ms: u64,
+    ) -> Option<(SessionId, String, u64)> {
+        let (subject, expires_at) = self.relay.verify(token, now_ms)?;
+        let (session, instance) = subject.split_once('.')?;
+        Some((SessionId::new(session).ok()?, instance.to_owned(), expires_at))
     }
 }
 
+/// Tells a session from a later one with the same id, such as the next one of a chat.
+pub(crate) fn instance(session: &SessionRecord) -> String {
+    let SessionRecord { id_seed, created_at, .. } = session;
+    let hash = Sha256::digest(format!("{id_seed}.{created_at}"));
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Key {
-    fn issue(&self, session: &SessionId, expires_at: u64) -> String {
-        let content = format!("{}.{session}.{expires_at}", self.prefix);
+    fn issue(&self, subject: &str, expires_at: u64) -> String {
+        let content = format!("{}.{subject}.{expires_at}", self.prefix);
         let signature = self.sign(&content).finalize().into_bytes();
         let hex: String = signature.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{content}.{hex}")
     }
 
-    fn verify(&self, token: &str, now_ms: u64) -> Option<(SessionId, u64)> {
+    fn verify<'a>(&self, token: &'a str, now_ms: u64) -> Option<(&'a str, u64)> {
         let (content, signature) = token.rsplit_once('.')?;
         let signature = from_hex(signature).filter(|bytes| bytes.len() == 32)?;
         // It is compared in a time that does not depend on it, before anything of it is used.
         self.sign(content).verify_slice(&signature).ok()?;
         let (prefix, rest) = content.split_once('.')?;
-        let (session, expires_at) = rest.split_once('.')?;
+        let (subject, expires_at) = rest.rsplit_once('.')?;
         let expires_at: u64 = expires_at.parse().ok()?;
-        (prefix == self.prefix && now_ms < expires_at).then_some(())?;
-        Some((SessionId::new(session).ok()?, expires_at))
+        (prefix == self.prefix && now_ms < expires_at).then_some((subject, expires_at))
     }
 
     fn sign(&self, content: &str) -> Hmac<Sha256> {
@@ -129,8 +142,9 @@ mod tests {
     fn a_token_of_the_relay_is_for_the_relay_alone() {
         let key = TokenKey::from_secret("secret");
         let session = SessionId::new("s").unwrap();
-        let (own, relay) = (key.issue(&session, 1000), key.issue_for_relay(&session, 1000));
-        assert_eq!(key.relay_session(&relay, 999), Some((session, 1000)));
+        let record = SessionRecord::new(session.clone(), "codex", 7);
+        let (own, relay) = (key.issue(&session, 1000), key.issue_for_relay(&record, 1000));
+        assert_eq!(key.relay_session(&relay, 999), Some((session, instance(&record), 1000)));
         assert_eq!(key.relay_session(&relay, 1000), None, "it has expired");
         assert_eq!((key.session(&relay, 0), key.relay_session(&own, 0)), (None, None));
         let renamed = relay.replacen(RELAY_PREFIX, PREFIX, 1);

@@ -17,7 +17,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use interlingua_sessions::{Clock, SessionId};
+use interlingua_sessions::{Clock, SessionId, SessionRecord};
 
 pub(crate) use folders::resolve as resolve_folder;
 pub use issued::TokenKey;
@@ -45,6 +45,25 @@ pub(crate) struct Guard {
     clock: Clock,
     limits: Limits,
     origins: Origins,
+}
+
+/// What a token for the relay permits.
+pub(crate) struct RelayAccess {
+    pub(crate) session: SessionId,
+    instance: String,
+    /// When the token expires.
+    pub(crate) expires_at: u64,
+    /// It may be used again now.
+    pub(crate) is_within_rate: bool,
+    /// The places of the live readers that have a token for the session.
+    pub(crate) readers: Readers,
+}
+
+impl RelayAccess {
+    /// Whether the token was issued for this session, and not for an earlier one with the same id.
+    pub(crate) fn is_for(&self, record: &SessionRecord) -> bool {
+        self.instance == issued::instance(record)
+    }
 }
 
 impl Guard {
@@ -103,12 +122,12 @@ impl Guard {
         self.token_key.as_ref()?.session(token, (self.clock)())
     }
 
-    /// The session of a token for the relay, when the token expires, and whether it may be used again now.
-    pub(crate) fn relay_session(&self, token: &str) -> Option<(SessionId, u64, bool)> {
-        let (session, expires_at) =
+    /// What a token for the relay permits, if it is one of ours.
+    pub(crate) fn relay_access(&self, token: &str) -> Option<RelayAccess> {
+        let (session, instance, expires_at) =
             self.token_key.as_ref()?.relay_session(token, (self.clock)())?;
-        let (is_within_rate, _) = self.use_issued(&session);
-        Some((session, expires_at, is_within_rate))
+        let (is_within_rate, readers) = self.use_issued(&session);
+        Some(RelayAccess { session, instance, expires_at, is_within_rate, readers })
     }
 
     /// All issued tokens of a session share what they may use. Returns whether they may be used now.

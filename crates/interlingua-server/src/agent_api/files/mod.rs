@@ -112,8 +112,13 @@ async fn of_chat(
 /// The names of a path below the working folder, if it is one of an artifact.
 fn names(path: &str) -> Option<Vec<String>> {
     let rest = path.strip_prefix("./artifacts/")?;
+    // Elsewhere, they are characters like any other, and files with them are announced.
+    let is_special = |name: &str| cfg!(windows) && name.contains(['\\', ':']);
     let is_plain = |name: &str| {
-        !matches!(name, "" | "." | "..") && !name.contains(['\\', '\0', ':']) && name.len() <= 255
+        !matches!(name, "" | "." | "..")
+            && !name.contains('\0')
+            && !is_special(name)
+            && name.len() <= 255
     };
     let names: Vec<_> = rest.split('/').collect();
     if names.len() > DEEPEST || !names.iter().all(|name| is_plain(name)) {
@@ -181,11 +186,14 @@ mod tests {
             "./artifacts/a/../b",
             "./artifacts//a",
             "./artifacts/./a",
-            "./artifacts/a\\..\\b",
             "./artifacts/a\0",
             "./artifactsb/a",
         ] {
             assert_eq!(names(path), None, "{path:?}");
+        }
+        // They separate names on Windows, or name a stream of a file there.
+        for path in ["./artifacts/a\\..\\b", "./artifacts/12:30.md"] {
+            assert_eq!(names(path).is_some(), cfg!(not(windows)), "{path:?}");
         }
     }
 

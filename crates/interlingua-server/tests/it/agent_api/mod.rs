@@ -5,4 +5,5 @@ mod files;
 mod relay;
 mod resuming;
 mod runs;
+mod sent_again;
 mod stage;

@@ -1,5 +1,7 @@
 //! What browsers get and answer. The numbers are those of the scenarios in `docs/giselle.md`.
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use interlingua::event::Outcome;
 use interlingua_sessions::SessionId;
 use reqwest::Method;
@@ -300,7 +302,7 @@ async fn b10_nothing_is_held_for_a_client_that_is_gone() {
 async fn a_response_is_acknowledged_when_the_end_of_its_call_is_stored() {
     let stage = Stage::new().await;
     let (run, mut agent) = waiting(&stage).await;
-    stage.answers_early.store(true, std::sync::atomic::Ordering::SeqCst);
+    stage.answers_early.store(true, SeqCst);
     let mut responded = std::pin::pin!(stage.respond(&run, snapshot("req-1")));
     let before = async {
         stage.next_taken(1).await;
@@ -316,4 +318,59 @@ async fn a_response_is_acknowledged_when_the_end_of_its_call_is_stored() {
     }
     agent.answered("req-1").await;
     assert_eq!(responded.await, (200, json!({"ok": true})));
+}
+
+/// The next session of a chat has the id of the one before.
+#[tokio::test]
+async fn a_token_of_a_deleted_session_is_not_one_of_the_next() {
+    let stage = Stage::new().await;
+    let chat = json!({"chat_id": "c", "message": "go", "agent_type": "codex"});
+    let before = stage.run(&chat).await;
+    let path = format!("/v1/sessions/{}", before.session);
+    let request = stage.server.request(Method::DELETE, &path);
+    assert_eq!(request.send().await.unwrap().status(), 204);
+    assert_eq!(stage.respond(&before, snapshot("req-1")).await.0, 404);
+    stage.server.hands.advance(1);
+    let after = stage.run(&chat).await;
+    assert_eq!(after.session, before.session);
+    let mut agent = stage.agent(&after.session).await;
+    agent.begin().await;
+    agent.snapshot("req-1").await;
+    stage.taken();
+    let refused = unauthorized("Invalid relay session credentials.");
+    assert_eq!(stage.respond(&before, snapshot("req-1")).await, refused);
+    assert_eq!(stage.browser(&before.session, &before.token).await.status(), 401);
+    assert_eq!(stage.respond(&after, snapshot("req-1")).await.0, 200);
+}
+
+/// A response for a session that another process held was taken for one to a call that no longer waited.
+#[tokio::test]
+async fn a_response_for_a_session_in_use_is_to_be_sent_again() {
+    let stage = Stage::new().await;
+    let (run, _agent) = waiting(&stage).await;
+    stage.is_held.store(true, SeqCst);
+    let (status, body) = stage.respond(&run, snapshot("req-1")).await;
+    assert_eq!((status, &body["errorCode"]), (409, &json!("CONFLICT")), "{body}");
+    stage.is_held.store(false, SeqCst);
+    assert_eq!(stage.respond(&run, snapshot("req-1")).await, (200, json!({"ok": true})));
+}
+
+/// A page with one token could take all connections of the server.
+#[tokio::test]
+async fn a_token_has_a_number_of_readers() {
+    let stage = Stage::with(|settings| settings.limits.readers = 2).await;
+    let (one, two) =
+        (stage.run(&json!({"message": "go"})).await, stage.run(&json!({"message": "go"})).await);
+    let (status, code, _) = stage.refused(&json!({"message": "go"})).await;
+    assert_eq!((status, &*code), (429, "TOO_MANY_REQUESTS"), "runs are readers");
+    let browsers = (browser(&stage, &one).await, browser(&stage, &one).await);
+    let third = Answer::of(stage.browser(&one.session, &one.token).await).await;
+    assert_eq!(
+        (third.status.as_u16(), &third.json()["errorCode"]),
+        (429, &json!("TOO_MANY_REQUESTS"))
+    );
+    drop(browser(&stage, &two).await);
+    drop(browsers);
+    // The place is free when the server has noticed it.
+    while stage.browser(&one.session, &one.token).await.status() == 429 {}
 }

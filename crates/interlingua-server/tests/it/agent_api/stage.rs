@@ -14,8 +14,8 @@ use interlingua::{Entry, Origin};
 use interlingua_server::{Scope, Sessions, Settings, Token, TokenKey};
 use interlingua_sessions::host::{Command, NewSession, announced};
 use interlingua_sessions::{
-    Acknowledgement, Answer as Future, Commit, IdempotencyKey, MemoryStore, Patch, SessionId,
-    SessionRecord, State, Store, Waiting,
+    Acknowledgement, Answer as Future, Commit, Error, IdempotencyKey, MemoryStore, Patch,
+    SessionId, SessionRecord, State, Store, Waiting,
 };
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -36,6 +36,8 @@ struct Noting {
     noted: Arc<Notify>,
     /// An answer is acknowledged with the number of the entry that ends its call, which is stored later.
     answers_early: Arc<AtomicBool>,
+    /// Another process holds all sessions.
+    is_held: Arc<AtomicBool>,
 }
 
 impl Sessions for Noting {
@@ -61,6 +63,9 @@ impl Sessions for Noting {
         self.noted.notify_one();
         let is_early = matches!(command, Command::Answer { .. }) && self.answers_early.load(SeqCst);
         Box::pin(async move {
+            if self.is_held.load(SeqCst) {
+                return Err(Error::Held(id.clone()));
+            }
             let mut acknowledgement = self.stored.command(id, key, command).await?;
             if is_early {
                 acknowledgement.sequence =
@@ -89,6 +94,7 @@ pub(super) struct Stage {
     pub(super) commands: Arc<Mutex<Vec<Command>>>,
     noted: Arc<Notify>,
     pub(super) answers_early: Arc<AtomicBool>,
+    pub(super) is_held: Arc<AtomicBool>,
 }
 
 impl Stage {
@@ -102,12 +108,13 @@ impl Stage {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(hands.clock()));
         let stored = StoredSessions { store: Arc::clone(&store), clock: hands.clock() };
         let (commands, noted) = (Arc::default(), Arc::<Notify>::default());
-        let answers_early = Arc::<AtomicBool>::default();
+        let (answers_early, is_held) = (Arc::<AtomicBool>::default(), Arc::default());
         let sessions = Noting {
             stored,
             commands: Arc::clone(&commands),
             noted: Arc::clone(&noted),
             answers_early: Arc::clone(&answers_early),
+            is_held: Arc::clone(&is_held),
         };
         let root = folder.path().join("sandboxes");
         let server = serve_sessions(Arc::new(sessions), store, hands, |settings| {
@@ -123,7 +130,17 @@ impl Stage {
             change(settings);
         })
         .await;
-        Self { server, folder, commands, noted, answers_early }
+        Self { server, folder, commands, noted, answers_early, is_held }
+    }
+
+    /// Begins a run, with a key by which it is recognised when it is sent again.
+    pub(super) async fn run_keyed(&self, key: &str, body: &Value) -> Run {
+        let request = self.server.client.post(format!("{}/agent-api/run", self.server.url));
+        let request = request.bearer_auth(ADMIN).header("content-type", "application/json");
+        let request = request.header("idempotency-key", key).body(body.to_string());
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
+        Run::new(response).await
     }
 
     pub(super) async fn send(&self, path: &str, token: &str, body: &Value) -> Response {
@@ -171,7 +188,9 @@ impl Stage {
     /// The commands that sessions got so far.
     pub(super) fn taken(&self) -> Vec<Value> {
         let commands = std::mem::take(&mut *self.commands.lock().unwrap());
-        commands.iter().map(|command| serde_json::to_value(command).unwrap()).collect()
+        let commands = commands.iter().map(|command| serde_json::to_value(command).unwrap());
+        // Notes are for the server itself.
+        commands.filter(|command| command["request"] != "agent-api-note").collect()
     }
 
     /// The next commands that sessions get.
