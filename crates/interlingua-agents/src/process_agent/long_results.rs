@@ -196,7 +196,9 @@ mod tests {
         drop(lock);
         let fresh = within.path().join("interlingua-results-fresh");
         let other = within.path().join("another");
-        [&fresh, &other].map(|folder| std::fs::create_dir(folder).unwrap());
+        for folder in [&fresh, &other] {
+            std::fs::create_dir(folder).unwrap();
+        }
         delete_abandoned(within.path());
         assert!(live.path.path().exists() && fresh.exists() && other.exists());
         assert!(!left.exists());

@@ -12,6 +12,9 @@ use crate::{Error, IdempotencyKey, Patch, SessionId, SessionRecord, State};
 /// The key of the prompt with which a session is created.
 const FIRST_PROMPT: &str = "first-prompt";
 
+/// The fact that names the sandbox of an agent that runs elsewhere.
+pub(super) const SANDBOX: &str = "sandboxId";
+
 /// The fact of the host that identifies the request which created a session.
 const REQUEST: &str = "request";
 
@@ -188,6 +191,9 @@ impl Host {
         }
         if record.agent == before.agent {
             record.native_ids = before.native_ids;
+            // The agent's session is continued where it was.
+            let sandbox = before.host.get_key_value(SANDBOX);
+            record.host.extend(sandbox.map(|(name, id)| (name.clone(), id.clone())));
         }
         record.continues = Some(earlier.clone());
         Ok(())

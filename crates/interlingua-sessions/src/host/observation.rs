@@ -6,6 +6,7 @@ use interlingua_agents::remote::RelayAccess;
 use interlingua_agents::{InputRequest, Wanted};
 
 use super::client_calls::ClientCalls;
+use super::creation::SANDBOX;
 use super::delivery::Turn;
 use super::launcher::Launcher;
 use crate::record::title;
@@ -131,8 +132,7 @@ impl Observed {
                 patch.native_id = id.or(patch.native_id.take());
                 patch.model =
                     updated.model.as_ref().map(ToString::to_string).or(patch.model.take());
-                for (name, fact) in
-                    [("sandboxId", &updated.sandbox), ("snapshotId", &updated.snapshot)]
+                for (name, fact) in [(SANDBOX, &updated.sandbox), ("snapshotId", &updated.snapshot)]
                 {
                     let fact = fact.as_ref().map(|fact| fact.to_string().into());
                     patch.host.extend(fact.map(|fact| (name.to_owned(), fact)));

@@ -8,7 +8,7 @@ use interlingua_sessions::host::{
     Command, HostLimits, NewSession, Received, Verdict, WhilePending,
 };
 use interlingua_sessions::{
-    Acknowledgement, CommandState, Error, Filter, Host, State, Store, Waiting,
+    Acknowledgement, CommandState, Error, Filter, Host, Patch, State, Store, Waiting,
 };
 use serde_json::json;
 
@@ -177,8 +177,12 @@ async fn a_closed_session_is_continued_by_another_one() {
     assert_eq!(kind_at(&log, &closed), Some("session_ended"));
     let late = fixture.host.command(&id, key("late"), prompt("late")).await;
     assert_eq!(late, Err(Error::Closed(id.clone())));
+    let facts = [("sandboxId".to_owned(), "box".into()), ("snapshotId".to_owned(), "x".into())];
+    let patch = Patch { host: facts.into_iter().collect(), ..Patch::default() };
+    fixture.store.update(&id, patch).await.unwrap();
     let next = within(fixture.host.create(continued)).await.unwrap();
     assert_eq!((&*next.agent, &next.native_ids), ("talker", &vec!["s1".to_owned()]));
+    assert_eq!((&next.host["sandboxId"], next.host.get("snapshotId")), (&"box".into(), None));
     let before = fixture.store.load(&id).await.unwrap().unwrap();
     assert_eq!((before.continues, before.continued_by), (None, Some(next.id.clone())));
     let after = fixture.store.load(&next.id).await.unwrap().unwrap();

@@ -52,7 +52,7 @@ impl Owner {
     /// The log of the session that this one continues.
     async fn log_of_earlier(&self) -> Result<Vec<u8>, Error> {
         let Some(earlier) = &self.record.continues else { return Ok(Vec::new()) };
-        match self.shared.store.load(earlier).await? {
+        match self.loaded(earlier).await? {
             Some(record) => Ok(self.stored_log(&record, true).await?.lines),
             None => Ok(Vec::new()),
         }
@@ -176,7 +176,7 @@ impl Owner {
         let gone = Error::NotFound(self.id.clone());
         if deleted.is_closed() {
             // The sender gave up waiting, and tried to delete the session without its owner.
-            return self.shared.store.load(&self.id).await?.map(drop).ok_or(gone);
+            return self.loaded(&self.id).await?.map(drop).ok_or(gone);
         }
         self.stop_agent().await;
         // The session that it continues can be continued by another one at once.

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::{Owner, Shared};
 use crate::log::{self, StoredLog};
-use crate::{Commit, Error, SessionRecord, StoredCommand};
+use crate::{Commit, Error, SessionId, SessionRecord, StoredCommand};
 
 /// The delays before an operation that failed is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
@@ -46,6 +46,20 @@ impl Owner {
         let mut retries = Retries::new(&self.shared);
         loop {
             match self.shared.store.open_commands(&self.id).await {
+                Err(Error::Failed(_)) if !retries.is_shut_down() => retries.wait().await,
+                read => return read,
+            }
+        }
+    }
+
+    /// Reads the record of a session, again while the store fails.
+    pub(in crate::host) async fn loaded(
+        &self,
+        id: &SessionId,
+    ) -> Result<Option<SessionRecord>, Error> {
+        let mut retries = Retries::new(&self.shared);
+        loop {
+            match self.shared.store.load(id).await {
                 Err(Error::Failed(_)) if !retries.is_shut_down() => retries.wait().await,
                 read => return read,
             }
