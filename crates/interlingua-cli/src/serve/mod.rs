@@ -97,7 +97,30 @@ fn settings(arguments: &ServeArguments) -> Result<(Settings, Option<Seal>)> {
     settings.hosts.clone_from(&arguments.hosts);
     settings.origins.clone_from(&arguments.origins);
     settings.session_ttl = arguments.ttl;
+    check_agent_api(arguments, &settings)?;
     Ok((settings, tokens.seal))
+}
+
+/// Checks what each run of the agent API needs, so that none fails after its session was created.
+fn check_agent_api(arguments: &ServeArguments, settings: &Settings) -> Result<()> {
+    if arguments.agent_api.is_none() {
+        return Ok(());
+    }
+    if settings.token_key.is_none() {
+        bail!(
+            "--agent-api signs the tokens of its relay with the token of an administrator, and there is none: add a \
+             line with `admin` to the file of --tokens, or set {}",
+            tokens::VARIABLE
+        );
+    }
+    if !arguments.modes.contains(&arguments.agent_api_mode) {
+        bail!(
+            "the sessions of --agent-api have the permission mode `{mode}`, which is not allowed: permit it with \
+             --allow-mode {mode}, or set another one with --agent-api-mode",
+            mode = arguments.agent_api_mode
+        );
+    }
+    Ok(())
 }
 
 /// Checks the mode of sessions that name none: it is that of the configuration, and callers may not get more

@@ -9,7 +9,7 @@ use interlingua_sessions::SessionId;
 use crate::arguments_of_serve::ServeArguments;
 
 /// The variable that contains the token of the administrator. Agents do not receive it.
-const VARIABLE: &str = interlingua_agents::SERVER_TOKEN;
+pub(super) const VARIABLE: &str = interlingua_agents::SERVER_TOKEN;
 
 /// The shortest token that is accepted.
 const SHORTEST: usize = 16;

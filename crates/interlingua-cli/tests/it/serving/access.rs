@@ -41,6 +41,37 @@ fn one_server_uses_a_store_and_needs_a_token() {
     assert_eq!(refused.status, 403, "only the agents that were named are allowed");
 }
 
+/// Every run was a 500 behind the creation of its session, or a 403.
+#[test]
+fn the_agent_api_needs_a_signature_and_an_allowed_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens");
+    std::fs::write(&file, "0123456789abcdef owner anna\n").unwrap();
+    let first_line = |arguments: &[&str]| {
+        let mut server = command(&["serve", "--listen", "127.0.0.1:0", "--memory"])
+            .args(["--agent-api".as_ref(), folder.path().join("sandboxes").as_os_str()])
+            .args(["--tokens".as_ref(), file.as_os_str()])
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("HOME", folder.path())
+            .env_remove("INTERLINGUA_TOKEN")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let line = BufReader::new(server.stderr.take().unwrap()).lines().next().unwrap().unwrap();
+        let _ = server.kill();
+        server.wait().unwrap();
+        line
+    };
+    let problem = first_line(&[]);
+    assert!(problem.contains("`admin`") && problem.contains("INTERLINGUA_TOKEN"), "{problem}");
+    std::fs::write(&file, "0123456789abcdef owner anna\nfedcba9876543210 admin\n").unwrap();
+    let problem = first_line(&["--agent-api-mode", "auto"]);
+    assert!(problem.contains("--allow-mode auto"), "{problem}");
+    let serves = first_line(&["--agent-api-mode", "auto", "--allow-mode", "auto"]);
+    assert!(serves.contains("serving on"), "{serves}");
+}
+
 /// Starts a server that has no token; returns everything that it reports until it was stopped.
 fn reported_without_a_token(folder: &Path, use_it: impl Fn(&str, &str)) -> (String, String) {
     let mut server = command(&["serve", "--listen", "127.0.0.1:0", "--memory", "--log", "debug"])
