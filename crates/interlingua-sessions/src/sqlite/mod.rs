@@ -18,7 +18,7 @@ mod rows;
 mod schema;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -72,6 +72,7 @@ impl Default for Durability {
 
 /// Keeps sessions in a SQLite file.
 pub struct SqliteStore {
+    path: PathBuf,
     shared: Arc<Shared>,
     /// Absent only while the store is dropped.
     operations: Option<mpsc::Sender<Operation>>,
@@ -132,6 +133,7 @@ impl SqliteStore {
             .spawn(move || writer::write(connection, received, sync))
             .map_err(|problem| Error::Failed(problem.to_string()))?;
         Ok(Self {
+            path: path.to_owned(),
             shared,
             operations: Some(operations),
             writer: Some(writer),
@@ -303,8 +305,14 @@ impl Store for SqliteStore {
         self.query(|connection, now| operations::list(connection, filter, now))
     }
 
+    /// The records of all sessions are read, on a connection of its own: readers of logs do not wait for it.
     fn counts(&self) -> Answer<'_, Counts> {
-        self.query(operations::counts)
+        let (path, now) = (self.path.clone(), (self.shared.clock)());
+        let count = move || operations::counts(&connect(&path)?, now);
+        Box::pin(async move {
+            let counted = tokio::task::spawn_blocking(count).await;
+            counted.unwrap_or_else(|problem| Err(Error::Failed(problem.to_string())))
+        })
     }
 
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {
