@@ -105,6 +105,7 @@ fn new_session_text_only_stream() {
     let parts = parts(&desk, &id);
     let all = kinds(&parts);
     assert_eq!(all, ["text-start", "text-delta", "text-delta", "text-end", "finish"], "{parts:?}");
+    assert_eq!(parts.last().unwrap()["finishReason"]["unified"], "stop", "{parts:?}");
     assert_eq!(service.runs()[0].body["message"], "Fill the login form");
     assert_eq!(desk.session(&id)["state"], "idle");
     assert_eq!(desk.session(&id)["nativeIds"], json!(["gem-123"]));
@@ -152,6 +153,13 @@ fn resume_hot_path() {
     let ended = events.iter().find(|event| event["type"] == "turn_ended").unwrap();
     assert_eq!(ended["outcome"], "completed");
     assert_eq!(desk.session(&id)["state"], "idle");
+    // What a client reads behind the answer.
+    let parts = parts(&desk, &id);
+    let all = kinds(&parts);
+    assert!(all.ends_with(&["text-start", "text-delta", "text-end", "finish"]), "{parts:?}");
+    let text = parts.iter().rfind(|part| part["type"] == "text-delta").unwrap();
+    assert_eq!(text["delta"], "Done!");
+    assert_eq!(parts.last().unwrap()["finishReason"]["unified"], "stop", "{parts:?}");
 }
 
 /// The server is killed while the client has a call to answer. The token of the relay is in its record, sealed.

@@ -5,5 +5,6 @@ mod files;
 mod relay;
 mod resuming;
 mod runs;
+mod scenarios;
 mod sent_again;
 mod stage;

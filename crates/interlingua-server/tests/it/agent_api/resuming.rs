@@ -1,9 +1,10 @@
 //! Pauses, answers and new messages. The numbers are those of the scenarios in `docs/giselle.md`.
 
-use interlingua::event::Outcome;
+use interlingua::event::{Event, Outcome, ToolEnded, ToolStarted};
+use interlingua::json::Json;
 use serde_json::{Value, json};
 
-use super::stage::{Agent, Run, Stage, names, problem};
+use super::stage::{Agent, Run, Stage, names, problem, text};
 use crate::support::{ADMIN, Answer};
 
 fn chat(message: &str, results: Value) -> Value {
@@ -218,6 +219,28 @@ async fn b13_a_message_with_results_of_an_expired_session_supersedes_what_waits(
     paused(&stage).await;
     drop(stage.run(&chat("something else", json!([result("of an expired session")]))).await);
     assert_eq!(stage.taken(), [prompt("something else")]);
+}
+
+/// B17: the name of a call was not known behind a pause.
+#[tokio::test]
+async fn b17_a_result_behind_a_pause_belongs_to_its_call() {
+    let stage = Stage::new().await;
+    let run = stage.run(&chat("go", json!([]))).await;
+    let mut agent = stage.agent(&run.session).await;
+    agent.begin().await;
+    let (call, name) = (text("t1"), text("list_directory"));
+    let input = Json::from_text("{}".to_owned());
+    let started = ToolStarted { call: call.clone(), name, input, ..ToolStarted::default() };
+    agent.emit(vec![Event::new(started)]).await;
+    agent.snapshot("req-1").await;
+    assert_eq!(names(&run.rest().await), ["init", "tool_use", "snapshot_request req-1"]);
+    let run = stage.run(&chat("go", json!([result("req-1")]))).await;
+    agent.answered("req-1").await;
+    agent.emit(vec![Event::new(ToolEnded { call, ..ToolEnded::default() })]).await;
+    agent.ends(Outcome::Completed).await;
+    let records = run.rest().await;
+    assert_eq!(names(&records), ["tool_result", "result"]);
+    assert_eq!((&records[0]["tool_id"], &records[0]["status"]), (&json!("t1"), &json!("success")));
 }
 
 /// B19: after a crash between the answer and its record, every retry failed.

@@ -96,6 +96,25 @@ fn host_records_update_the_session() {
     assert!(!format!("{mapped:?}").contains("t1\""), "a token is never printed");
 }
 
+/// Scenario 2.
+#[test]
+fn an_init_gives_the_session_and_the_model_in_one_part() {
+    let init = json!({"type":"init","session_id":"s1","modelId":"m"});
+    let (parts, mapped) = push(&mut NdjsonMapper::new(), init);
+    assert_eq!(kinds(&parts), ["response-metadata"]);
+    assert_eq!(parts[0]["modelId"], "m");
+    assert_eq!(mapped.session.agent_session_id.as_deref(), Some("s1"));
+}
+
+/// Scenario 5.
+#[test]
+fn a_snapshot_has_no_parts() {
+    let snapshot = json!({"type":"snapshot","snapshot_id":"snap_1"});
+    let (parts, mapped) = push(&mut NdjsonMapper::new(), snapshot);
+    assert!(parts.is_empty(), "{parts:?}");
+    assert_eq!(mapped.relay_request, None);
+}
+
 #[test]
 fn records_that_the_table_hides_are_not_mapped() {
     let mut mapper = NdjsonMapper::new();
