@@ -109,10 +109,15 @@ impl Calls {
         pauses.map(|pause| pause.ended.unwrap_or(self.next)).max().unwrap_or(self.next)
     }
 
-    /// Whether the client has answered all calls for which a turn waited before an entry.
-    pub(super) fn was_answered(&self, behind: u64) -> bool {
-        let mut pauses = self.paused.values().filter(|pause| pause.behind == behind);
-        pauses.all(|pause| pause.is_answered)
+    /// Where a turn of the last prompt waited last for calls that were all answered, if that is this message.
+    pub(super) fn last_answered_pause(&self, message: &str) -> Option<u64> {
+        let (_, at) = self.prompt.as_ref().filter(|_| self.is_last_prompt(message))?;
+        let was_answered = |behind: &u64| {
+            let mut pauses = self.paused.values().filter(|pause| pause.behind == *behind);
+            pauses.all(|pause| pause.is_answered)
+        };
+        let pauses = self.paused.values().map(|pause| pause.behind);
+        pauses.filter(|behind| behind > at).filter(was_answered).max()
     }
 
     /// Where the turn of a prompt waited last, if it runs or its calls still wait. Without a name, for any call.

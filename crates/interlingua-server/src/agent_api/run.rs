@@ -183,16 +183,16 @@ fn again(request: &RunRequest, calls: &Calls, answered: &[String]) -> Option<Par
     Some(part(begin, calls.answered_at(begin), request, calls, answered))
 }
 
-/// The part of a turn that has ended before its client, which has answered at the relay, came back for it.
+/// The part of a turn that has ended, or that waits for another call, before its client, which has answered at the
+/// relay, came back for it.
 async fn unseen(
     app: &App,
     id: &SessionId,
     request: &RunRequest,
     calls: &Calls,
 ) -> Result<Option<Part>, Problem> {
-    let is_expected = request.is_of_version_1() && calls.waiting().next().is_none();
-    let pause = calls.last_pause(&request.message).filter(|_| is_expected);
-    let Some(begin) = pause.filter(|begin| calls.was_answered(*begin)) else { return Ok(None) };
+    let pause = calls.last_answered_pause(&request.message);
+    let Some(begin) = pause.filter(|_| request.is_of_version_1()) else { return Ok(None) };
     let is_shown = Note::Shown(begin).is_there(app, id).await?;
     Ok((!is_shown).then(|| Part::from(begin, calls.answered_at(begin))))
 }

@@ -273,6 +273,29 @@ async fn an_answer_to_a_lost_agent_is_a_resume() {
     assert_eq!(names(&run.rest().await), ["message Done!", "result"]);
 }
 
+/// The client came back after the next call, which was superseded by the same prompt.
+#[tokio::test]
+async fn a_client_that_has_answered_at_the_relay_finds_the_next_call() {
+    let stage = Stage::new().await;
+    let first = stage.run(&json!({"message": "go"})).await;
+    let mut agent = stage.agent(&first.session).await;
+    agent.begin().await;
+    agent.snapshot("req-1").await;
+    stage.taken();
+    let response = json!({"type": "snapshot_response", "requestId": "req-1", "fields": []});
+    assert_eq!(stage.respond(&first, response).await.0, 200);
+    agent.answered("req-1").await;
+    agent.snapshot("req-2").await;
+    stage.taken();
+    let again = json!({"message": "go", "session_id": first.session});
+    let run = stage.run(&again).await;
+    assert_eq!(names(&run.rest().await), ["snapshot_request req-2"]);
+    assert_eq!(stage.taken(), [Value::Null; 0], "no second prompt");
+    // It has seen the call, so that the same message is a new one.
+    drop(stage.run(&again).await);
+    assert_eq!(stage.taken(), [prompt("go")]);
+}
+
 /// The agent was lost during the pause, and is started again. The client that answered at the relay sent the
 /// message again meanwhile, which then ran after the resumed turn, too.
 #[tokio::test]
