@@ -250,7 +250,7 @@ fn agent(arguments: &SessionArguments, mode: Mode) -> Result<(Box<dyn Agent>, bo
         return Ok((Box::new(agent), is_stored));
     }
     if let [first, ..] = arguments.of_api.given()[..] {
-        bail!("{first} is for model APIs; {} is none", arguments.agent);
+        bail!("{first} is for model APIs, and {} is not one", arguments.agent);
     }
     if let Some(service) = remote::service(&arguments.agent)? {
         return Ok((Box::new(remote::agent(&service, arguments)?), true));

@@ -360,7 +360,7 @@ fn an_encrypted_connection_goes_through_the_proxy_of_the_environment() {
         String::from_utf8_lossy(&request[..length]).into_owned()
     });
     let arguments =
-        ["run", "anthropic-api", "--base-url", "https://models.example", "--timeout", "3s", "hi"];
+        ["run", "anthropic-api", "--base-url", "https://models.example", "--timeout", "3", "hi"];
     let mut command = desk.command(&arguments);
     for name in ["https_proxy", "HTTPS_PROXY"] {
         command.env(name, &proxy);
@@ -369,6 +369,7 @@ fn an_encrypted_connection_goes_through_the_proxy_of_the_environment() {
         command.env_remove(name);
     }
     let ran = ran(command.output().unwrap());
+    assert!(server.is_finished(), "the proxy was not used: {}", ran.stderr);
     let request = server.join().unwrap();
     assert!(request.starts_with("CONNECT models.example:443 "), "{request}");
     assert!(!request.contains(KEY), "{request}");

@@ -167,7 +167,7 @@ fn flags_of_model_apis_are_not_for_programs() {
     let desk = Desk::new([]);
     let ran = desk.run(&["run", "codex", "--base-url", "http://localhost:1", "hi"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    let expected = "--base-url is for model APIs; codex is a program";
+    let expected = "--base-url is for model APIs, and codex is not one";
     assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     let ran = desk.ask("hi", &["--exec"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
