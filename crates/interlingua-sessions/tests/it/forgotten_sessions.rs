@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 
 use interlingua::event::{Outcome, ToolStatus};
 use interlingua_sessions::Store;
-use interlingua_sessions::host::Received;
+use interlingua_sessions::host::{Command, NewSession, Received};
 use serde_json::json;
 
 use crate::late_answers::{INTRODUCTION, answer, ended, ends, killed, next_host, paused, waits};
-use crate::talker::{Fixture, outcomes};
+use crate::talker::{Fixture, outcomes, prompt, texts, within};
 
 /// What introduces the history to the agent.
 const HISTORY: &str = "This continues an earlier conversation";
@@ -28,6 +28,32 @@ fn places(fixture: &Fixture, texts: &[&str]) -> Vec<Option<usize>> {
 
 fn are_in_order(places: &[Option<usize>]) -> bool {
     places.iter().all(Option::is_some) && places.is_sorted()
+}
+
+#[tokio::test]
+async fn the_history_of_the_session_that_is_continued_comes_first() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("the first question").await;
+    fixture.until_turns(&id, 1).await;
+    fixture.send(&id, "close", Command::Close).await;
+    let prompt_of = |text: &str| Some(text.to_owned());
+    let continues = Some(id);
+    let new =
+        NewSession { continues, prompt: prompt_of("the second one"), ..NewSession::default() };
+    forgets(&fixture);
+    let next = within(fixture.host.create(new)).await.unwrap().id;
+    fixture.until_turns(&next, 1).await;
+    let known = [HISTORY, "the first question", "the second one"];
+    assert!(are_in_order(&places(&fixture, &known)), "{}", fixture.scripts.last_received());
+    // It is the same after further turns of its own.
+    within(fixture.host.shutdown()).await;
+    let fixture = next_host(&fixture.store, Received::Unknown).await;
+    forgets(&fixture);
+    fixture.send(&next, "third", prompt("the third one")).await;
+    let log = fixture.until_turns(&next, 2).await;
+    assert_eq!(outcomes(&log), [Outcome::Completed, Outcome::Completed], "{:?}", texts(&log));
+    let known = [HISTORY, "the first question", "the second one", "the third one"];
+    assert!(are_in_order(&places(&fixture, &known)), "{}", fixture.scripts.last_received());
 }
 
 /// A late result, with the history before it. The long one was given whole: its prompt was too long.
