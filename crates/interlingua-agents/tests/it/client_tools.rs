@@ -183,6 +183,21 @@ async fn a_call_that_is_not_answered_in_time_fails() {
     assert_eq!(scene.ended(asked.id()).await["status"], "failed");
 }
 
+/// Gemini gives a call up after ten minutes. The model learns that it can wait on.
+#[tokio::test]
+async fn a_call_ends_before_the_limit_of_its_agent() {
+    let limit = Some(Duration::from_millis(50));
+    let needs = ClientToolNeeds { limit, ..ClientToolNeeds::default() };
+    let launch = Launch { client_tools: needs, ..waiter() };
+    let mut scene = Scene::with(options(), launch).await;
+    let waits = scene.call("all");
+    let asked = scene.next().await;
+    let result = within(waits).await.unwrap();
+    assert_eq!(result.is_error, Some(true));
+    assert!(text(&result).contains("call this tool again to keep waiting"), "{}", text(&result));
+    assert_eq!(scene.ended(asked.id()).await["status"], "failed");
+}
+
 /// The answer to a permission request is awaited for a shorter time.
 #[tokio::test]
 async fn a_call_outlasts_the_limit_for_answers() {

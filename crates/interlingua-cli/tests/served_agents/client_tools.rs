@@ -60,6 +60,7 @@ pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
     let call = Reply::call(&name(agent.name, "getFormSnapshot"), json!({"instruction": "all"}));
     let script = Script::new().reply(call).reply(Reply::text("Done.")).any_stream();
     let mut served = Served::new(agent, programs, script);
+    let configuration = served.home.configuration().unwrap();
     served.start();
     let tools = json!(["getFormSnapshot", "executeFormActions"]);
     let id = served.create_with("k1", json!({"prompt": "Fill in the form.", "tools": tools}));
@@ -72,6 +73,8 @@ pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
         (&json!("client"), &json!("getFormSnapshot"))
     );
     let call = started[0]["call"].as_str().unwrap().to_owned();
+    let lines = served.command_lines();
+    assert!(lines.iter().all(|line| !line.contains("Fill in the form.")), "{lines:#?}");
     match loss {
         Loss::None => {}
         Loss::Agent => kill_agent(&served),
@@ -98,6 +101,8 @@ pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
     let turns = if loss == Loss::None { 1 } else { 2 };
     let events = served.until(&id, |events| outcomes(events).len() == turns);
     assert_eq!(outcomes(&events).last().map(|it| &**it), Some("completed"), "{events:#?}");
+    let in_place = of(&events, "native").any(|event| event["name"] == "thread/inject_items");
+    assert_eq!(in_place, agent.name == "codex" && loss != Loss::None, "{events:#?}");
     let ended: Vec<_> = of(&events, "tool_ended").collect();
     assert_eq!(ended.len(), 1, "{ended:#?}");
     assert_eq!((&ended[0]["call"], &ended[0]["status"]), (&json!(call), &json!("completed")));
@@ -108,6 +113,24 @@ pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
     let counts: Vec<_> = requests.iter().map(times).collect();
     assert_eq!(counts, [0, 1], "the model got the answer so often in each request");
     assert_eq!(served.findings(&id), [""; 0]);
+    served.stop();
+    assert_eq!(served.home.configuration().unwrap(), configuration, "the user's configuration");
+}
+
+/// The tools of the client are allowed, and no others.
+pub(crate) fn check_others(agent: Agent, programs: &Path) {
+    let script = Script::new().reply(Reply::shell("touch made"));
+    let script = script.reply(Reply::text("Done.")).any_stream();
+    let mut served = Served::new(agent, programs, script);
+    served.start();
+    let body = json!({"prompt": "Fill in the form.", "tools": ["getFormSnapshot"]});
+    let id = served.create_with("k1", body);
+    let events = served.until(&id, |events| of(events, "permission_requested").next().is_some());
+    let request = of(&events, "permission_requested").next().unwrap()["request"].clone();
+    let decision = json!({"type": "decide", "request": request, "decision": "deny"});
+    assert_eq!(served.command_of(&id, "k2", decision).status, 202);
+    served.until(&id, |events| !outcomes(events).is_empty());
+    assert!(!served.home.work().join("made").exists());
     served.stop();
 }
 

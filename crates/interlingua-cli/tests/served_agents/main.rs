@@ -98,6 +98,12 @@ fn trials(programs: &Path) -> Vec<Trial> {
             client_tools::check_two(agent, &folder, Duration::ZERO);
             Ok(())
         }));
+        let (name, folder) =
+            (format!("{}::client_tools_allow_no_others", agent.title()), programs.to_owned());
+        trials.push(Trial::test(name, move || {
+            client_tools::check_others(agent, &folder);
+            Ok(())
+        }));
         for (name, instead) in client_tools::INSTEAD {
             let (name, folder) = (format!("{}::{name}", agent.title()), programs.to_owned());
             trials.push(Trial::test(name, move || {

@@ -152,6 +152,13 @@ impl Served {
         ids.filter(|id| u32::try_from(*id).ok() != server).collect()
     }
 
+    /// Their command lines, which every user of the machine can read.
+    pub(crate) fn command_lines(&self) -> Vec<String> {
+        let line = |id: i32| std::fs::read(format!("/proc/{id}/cmdline")).ok();
+        let lines = self.processes().into_iter().filter_map(line);
+        lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " ")).collect()
+    }
+
     pub(crate) fn session(&self, id: &str) -> Value {
         self.request("GET", &format!("/v1/sessions/{id}"), None, None).json()
     }
