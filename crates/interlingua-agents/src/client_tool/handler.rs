@@ -64,6 +64,8 @@ pub(super) struct Shared {
     calls: AtomicU64,
     /// The calls that may still be opened.
     open: Arc<Semaphore>,
+    /// How often an agent learns that its call is still open.
+    progress: Duration,
 }
 
 impl Handler {
@@ -71,10 +73,11 @@ impl Handler {
         tools: &[ClientTool],
         messages: mpsc::UnboundedSender<ToolMessage>,
         listings: watch::Sender<u64>,
+        progress: Duration,
     ) -> Self {
         let tools = tools.iter().map(listed).collect();
         let (calls, open) = (AtomicU64::new(0), Arc::new(Semaphore::new(MOST_OPEN)));
-        let shared = Shared { tools, messages, listings, calls, open };
+        let shared = Shared { tools, messages, listings, calls, open, progress };
         Self { shared: Arc::new(shared), generation: 0 }
     }
 
@@ -138,7 +141,7 @@ impl Handler {
                 () = context.ct.cancelled() => {
                     return ClientResult::Error("the call was cancelled".to_owned());
                 }
-                () = tokio::time::sleep(PROGRESS_INTERVAL) => {}
+                () = tokio::time::sleep(self.shared.progress) => {}
             }
             ticks += 1.0;
             if let Some(token) = &token {

@@ -222,7 +222,7 @@ mod tests {
 
     fn calls(grace: Duration) -> (KeyedCalls, UnboundedReceiver<ToolMessage>) {
         let (messages, received) = mpsc::unbounded_channel();
-        let handler = Handler::new(&ClientTool::form(), messages, watch::Sender::new(0));
+        let handler = Handler::new(&ClientTool::form(), messages, watch::Sender::new(0), grace);
         (KeyedCalls::new(handler, grace), received)
     }
 

@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use tower_service::Service as _;
 
-use super::handler::{Handler, ToolMessage};
+use super::handler::{Handler, PROGRESS_INTERVAL, ToolMessage};
 use super::keyed::{GRACE, KeyedCalls};
 use super::routes::{self, Body, plain};
 use super::{ClientTool, Endpoint, SERVER_NAME};
@@ -79,11 +79,14 @@ pub(super) struct Limits {
     pub(super) connections: usize,
     /// How long a call waits for a caller that was cut off.
     pub(super) grace: Duration,
+    /// How often an agent learns that its call is still open.
+    pub(super) progress: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { head: Duration::from_secs(10), connections: 1024, grace: GRACE }
+        let head = Duration::from_secs(10);
+        Self { head, connections: 1024, grace: GRACE, progress: PROGRESS_INTERVAL }
     }
 }
 
@@ -102,7 +105,7 @@ struct Shared {
     address: SocketAddr,
     offers: Arc<Offers>,
     accepting: AbortHandle,
-    grace: Duration,
+    limits: Limits,
 }
 
 impl Drop for Shared {
@@ -147,8 +150,7 @@ impl ClientToolServer {
         let address = listener.local_addr()?;
         let offers = Arc::new(Offers::default());
         let accepting = tokio::spawn(accept(listener, Arc::clone(&offers), limits)).abort_handle();
-        let grace = limits.grace;
-        Ok(Self { shared: Arc::new(Shared { address, offers, accepting, grace }) })
+        Ok(Self { shared: Arc::new(Shared { address, offers, accepting, limits }) })
     }
 
     /// Offers tools to one session, for as long as the result exists. Tools that no agent could call
@@ -159,7 +161,8 @@ impl ClientToolServer {
         let token = random_token()?;
         let (messages, received) = mpsc::unbounded_channel();
         let (listings, listed) = watch::channel(0);
-        let handler = Handler::new(&tools, messages, listings);
+        let limits = self.shared.limits;
+        let handler = Handler::new(&tools, messages, listings, limits.progress);
         let offer = ClientToolOffer {
             server: self.clone(),
             tools,
@@ -169,7 +172,7 @@ impl ClientToolServer {
             received: Mutex::new(Some(received)),
             listed,
         };
-        let offered = Offered::new(offer.handler.clone(), self.shared.grace);
+        let offered = Offered::new(offer.handler.clone(), limits.grace);
         self.shared.offers.with(|offers| offers.insert(offer.token.clone(), offered));
         Ok(offer)
     }
@@ -221,7 +224,7 @@ impl ClientToolOffer {
     /// begins anew.
     pub(crate) fn disconnect(&self) {
         let generation = self.disconnections.fetch_add(1, Ordering::Relaxed) + 1;
-        let next = Offered::new(self.handler.after(generation), self.server.shared.grace);
+        let next = Offered::new(self.handler.after(generation), self.server.shared.limits.grace);
         let token = self.token.clone();
         let before = self.server.shared.offers.with(|offers| offers.insert(token, next));
         before.into_iter().for_each(Offered::end);

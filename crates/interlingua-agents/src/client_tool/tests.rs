@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, Request,
+    CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest,
+    ProgressNotificationParam, Request,
 };
-use rmcp::service::{PeerRequestOptions, RunningService};
+use rmcp::service::{NotificationContext, PeerRequestOptions, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{RoleClient, ServiceExt};
+use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::server::Limits;
 use super::*;
@@ -52,11 +53,14 @@ fn a_tool_is_read_as_clients_write_it() {
 
 /// Connects as an agent would.
 async fn connect(endpoint: &Endpoint) -> Result<RunningService<RoleClient, ()>, String> {
+    ().serve(transport(endpoint)).await.map_err(|error| error.to_string())
+}
+
+fn transport(endpoint: &Endpoint) -> StreamableHttpClientTransport<reqwest::Client> {
     crate::prepare_tls();
     let token = endpoint.authorization.strip_prefix("Bearer ").unwrap();
     let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.clone());
-    let transport = StreamableHttpClientTransport::from_config(config.auth_header(token));
-    ().serve(transport).await.map_err(|error| error.to_string())
+    StreamableHttpClientTransport::from_config(config.auth_header(token))
 }
 
 async fn offer(tools: Vec<ClientTool>) -> ClientToolOffer {
@@ -274,6 +278,37 @@ async fn closed(connection: &mut TcpStream) -> String {
     // Bytes that the server had not read make it a reset.
     let _ = tokio::time::timeout(Duration::from_secs(20), end).await.unwrap();
     String::from_utf8(received).unwrap()
+}
+
+/// An agent that counts reports of progress.
+struct Counting(watch::Sender<usize>);
+
+impl ClientHandler for Counting {
+    async fn on_progress(
+        &self,
+        _progress: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.0.send_modify(|count| *count += 1);
+    }
+}
+
+/// Some agents give up a call of which they learn nothing.
+#[tokio::test]
+async fn an_agent_learns_that_its_call_is_still_open() {
+    let limits = Limits { progress: Duration::from_millis(5), ..Limits::default() };
+    let offer = ClientToolServer::start_with(limits).unwrap().offer(ClientTool::form()).unwrap();
+    let mut messages = offer.take_messages().unwrap();
+    let (count, mut reports) = watch::channel(0);
+    let agent = Counting(count).serve(transport(&offer.endpoint())).await.unwrap();
+    let peer = agent.peer().clone();
+    let waits =
+        tokio::spawn(async move { peer.call_tool(call("getFormSnapshot", json!({}))).await });
+    let Some(ToolMessage::Called(received)) = messages.recv().await else { panic!("no call") };
+    let reported = reports.wait_for(|count| *count > 2);
+    tokio::time::timeout(Duration::from_secs(20), reported).await.unwrap().unwrap();
+    received.answer.send(ClientResult::Output("fields".to_owned())).unwrap();
+    assert_ne!(waits.await.unwrap().unwrap().is_error, Some(true));
 }
 
 /// Another user of the machine could use up the descriptors of the process.
