@@ -6,26 +6,10 @@
 use std::path::Path;
 
 /// Words in the names of variables and headers whose values are secrets.
-const WORDS: [&str; 15] = [
-    "APIKEY",
-    "AUTH",
-    "AUTHORIZATION",
-    "BEARER",
-    "COOKIE",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "JWT",
-    "KEY",
-    "PASS",
-    "PASSWD",
-    "PASSWORD",
-    "PAT",
-    "SECRET",
-    "TOKEN",
-];
+const WORDS: [&str; 7] = ["AUTH", "AUTHORIZATION", "BEARER", "COOKIE", "JWT", "PASS", "PAT"];
 
 /// Ends of such words: `ACCESSTOKEN`.
-const ENDS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
+const ENDS: [&str; 6] = ["CREDENTIAL", "KEY", "PASSWD", "PASSWORD", "SECRET", "TOKEN"];
 
 /// Ends of the names of headers that have ordinary text. The word of another header may be a key if it has digits and
 /// letters.
@@ -60,14 +44,27 @@ pub(crate) fn in_header<'v>(name: &str, value: &'v str) -> Vec<&'v str> {
 fn is_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| WORDS.contains(&word) || ENDS.iter().any(|end| word.ends_with(end)))
+    words.any(|word| {
+        // There may be several: `KEYS`, `TOKEN2`.
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let one = word.strip_suffix('S').unwrap_or(word);
+        [word, one]
+            .iter()
+            .any(|word| WORDS.contains(word) || ENDS.iter().any(|end| word.ends_with(end)))
+    })
 }
 
-/// Whether a value is an address without a password, or a path of a file that exists, which names a secret but is
-/// none.
+/// Whether a value is the address of a server, or a path of a file that exists, which names a secret but is none.
+/// The path of an address may be a secret.
 fn is_place(value: &str) -> bool {
     let address = reqwest::Url::parse(value).ok().filter(reqwest::Url::has_host);
-    let is_plain = |it: reqwest::Url| it.password().is_none() && it.query().is_none();
+    let is_plain = |it: reqwest::Url| {
+        it.username().is_empty()
+            && it.password().is_none()
+            && it.path() == "/"
+            && it.query().is_none()
+            && it.fragment().is_none()
+    };
     address.is_some_and(is_plain) || (Path::new(value).is_absolute() && Path::new(value).exists())
 }
 
@@ -103,7 +100,12 @@ mod tests {
         assert!(is_in_variable("SENTRY_DSN", KEY));
         let here = std::env::current_exe().unwrap().display().to_string();
         assert!(!is_in_variable("APPLICATION_CREDENTIALS", &here));
-        assert!(!is_in_variable("KEY_SERVER", "https://keys.example.com/path"));
+        assert!(!is_in_variable("KEY_SERVER", "https://keys.example.com"));
+        assert!(is_in_variable("WEBHOOK_SECRET", "https://hooks.example.com/services/T0/B0/x"));
+        assert!(is_in_variable("KEY_SERVER", "https://token@keys.example.com/"));
+        for name in ["API_KEYS", "TOKEN2", "DBPASSWD", "COOKIES", "DB_PASS"] {
+            assert!(is_in_variable(name, "correct horse battery"), "{name}");
+        }
         assert!(is_in_variable("KEY_SERVER", "https://me:password@keys.example.com/"));
     }
 

@@ -161,8 +161,10 @@ impl Judge<'_> {
         let at_home = same.is_some() && same == self.request.folder.canonicalize().ok();
         let moves = |base: &PathBuf| script.commands.iter().any(|command| moves(command, base));
         let base = base.filter(|base| !moves(base));
-        let writes = script.commands.iter().flat_map(|command| &command.redirections);
-        let writes = writes.clone().any(|it| matches!(it, Redirection::Write(_)));
+        let mut redirections = script.commands.iter().flat_map(|command| &command.redirections);
+        // A command alone writes nothing but what it prints.
+        let writes =
+            script.commands.len() > 1 && redirections.any(|it| matches!(it, Redirection::Write(_)));
         for command in &script.commands {
             if !command.words.is_empty() || command.assigns {
                 // What these read decides what they do, and the line may write it first.

@@ -224,16 +224,20 @@ const PROTECTED_NAMES: Names = Names(
     .agents .bash_aliases .bash_login .bash_logout .bash_profile .bashrc .cargo .claude .claude.json .codex .config \
     .copilot .cursor .devcontainer .exrc .gdbinit .gemini .git .gitconfig .gitmodules .hg .husky .idea .ignore .inputrc \
     .jj .lldbinit .mcp.json .nvim.lua .nvimrc .opencode .profile .qwen .rgignore .ripgreprc .svn .tmux.conf .vim .vimrc \
-    .vscode .zed .zlogin .zlogout .zprofile .zshenv .zshrc head opencode.json opencode.jsonc",
+    .vscode .zed .zlogin .zlogout .zprofile .zshenv .zshrc opencode.json opencode.jsonc",
 );
 
 /// Whether a change of this path would change what runs later, without a question.
 fn is_protected(path: &Path) -> bool {
-    path.iter().any(|name| {
-        let Some(name) = name.to_str().filter(|name| !may_be_another(name)) else { return true };
-        let name = name.to_ascii_lowercase();
-        PROTECTED_NAMES.contains(&name) || name.ends_with(".code-workspace")
-    })
+    let is_head = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("HEAD"));
+    is_head
+        || path.iter().any(|name| {
+            let Some(name) = name.to_str().filter(|name| !may_be_another(name)) else {
+                return true;
+            };
+            let name = name.to_ascii_lowercase();
+            PROTECTED_NAMES.contains(&name) || name.ends_with(".code-workspace")
+        })
 }
 
 /// What something reads that reads a whole folder. Hidden files are always among it: programs that skip
@@ -448,7 +452,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = Folder::new(root.path());
         let editable = |path: &str| folder.place(root.path(), path).is_editable();
-        assert!(editable("src/main.rs") && editable(".github/x.yml"));
+        assert!(editable("src/main.rs") && editable(".github/x.yml") && editable("head/x.rs"));
         for path in [
             ".git/config",
             ".claude/settings.json",

@@ -26,7 +26,7 @@ const LISTING_SETTLES: Duration = Duration::from_millis(50);
 
 /// How long an agent that has given a call up may take to exit. Some give their calls up when they are asked to
 /// exit, and such a call waits on without its process.
-const GIVING_UP: Duration = Duration::from_secs(1);
+const GIVING_UP: Duration = Duration::from_secs(3);
 
 /// The calls that wait for the client.
 #[derive(Debug)]
@@ -223,10 +223,13 @@ impl Live {
                 let is_ended = self.stop.as_ref().is_some_and(|stop| *stop != Stop::Suspended);
                 if self.interrupted || is_ended {
                     self.give_up_call(number);
-                } else if let Some(calls) = &mut self.client_calls {
+                } else if let Some(calls) = &mut self.client_calls
+                    && calls.open.iter().any(|call| call.number == number)
+                {
                     calls.given_up.push_back((number, Instant::now() + GIVING_UP));
                 }
             }
+            CallMessage::GivenUp(_) if self.stop == Some(Stop::Suspended) => {}
             CallMessage::GivenUp(number) => self.give_up_call(number),
         }
         self.handle_observations().await;

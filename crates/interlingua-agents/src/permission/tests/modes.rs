@@ -17,6 +17,7 @@ fn each_mode_decides_as_documented() {
         ("touch a", [Ask, Ask, Allow, Deny, Deny]),
         ("ls > b", [Ask, Allow, Allow, Deny, Deny]),
         // What it writes may decide what git or rg does.
+        ("git diff > b", [Ask, Allow, Allow, Deny, Deny]),
         ("echo a > b; git status", [Ask, Ask, Allow, Deny, Deny]),
         ("rg x src | cat > b", [Ask, Ask, Allow, Deny, Deny]),
         ("echo '!.git' > .ignore", [Ask, Ask, Allow, Deny, Deny]),

@@ -21,8 +21,11 @@ const ATTEMPTS: u32 = 5;
 /// The delay before the second attempt. It doubles with every further one.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 
-/// How long the relay may take for an answer.
+/// How long the relay may take for an answer, besides the time that a slow connection needs for the response.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a slow connection transfers in a second, in bytes.
+const SLOW: u64 = 32 << 10;
 
 /// A call that waits for the client.
 pub(super) struct OpenCall {
@@ -249,10 +252,11 @@ async fn relay_result(
 
 /// Sends a response to the relay. A relay that has it already does not wait for it any more.
 async fn respond(client: &Client, url: &str, body: &str, attempts: u32) -> Result<(), Failure> {
+    let patience = PATIENCE + Duration::from_secs(body.len() as u64 / SLOW);
     let mut attempt = 1;
     loop {
         let exchange = client.send_to(url, Vec::new(), body.to_owned());
-        let answered = tokio::time::timeout(PATIENCE, response(exchange)).await;
+        let answered = tokio::time::timeout(patience, response(exchange)).await;
         let failure = match answered {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(failure)) => failure,

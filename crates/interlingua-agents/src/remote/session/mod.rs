@@ -60,6 +60,8 @@ pub(super) struct Live {
     in_flight: usize,
     /// The number of turns that have ended.
     turn: u64,
+    /// What was known of a session that the service does not know, until another one has begun.
+    forgotten: Option<Access>,
     /// How many runs of the turn in a row have ended before the agent used the results that it had.
     unused: u32,
     finishing: bool,
@@ -144,6 +146,7 @@ impl Live {
             relayed: JoinSet::new(),
             in_flight: 0,
             turn: 0,
+            forgotten: None,
             unused: 0,
             finishing: false,
             stop: None,

@@ -138,6 +138,7 @@ impl Live {
     fn read(&mut self, bytes: &[u8]) {
         let Work::Running(run) = &mut self.work else { return };
         (run.has_begun, run.line_ended) = (true, bytes.ends_with(b"\n"));
+        self.forgotten = None;
         let bytes = self.redactor.redact_chunk(bytes, &mut run.held_back);
         self.clock.output_seen(Instant::now());
         self.push(&bytes);
@@ -161,17 +162,21 @@ impl Live {
 
     /// The response has ended, or could not be read to its end.
     fn run_ended(&mut self, failure: Option<Failure>) {
-        let Work::Running(mut run) = std::mem::replace(&mut self.work, Work::Paused) else {
-            return;
-        };
+        let Work::Running(run) = &mut self.work else { return };
+        let line_ended = run.line_ended;
         let rest = self.redactor.redact_end(std::mem::take(&mut run.held_back));
         if !rest.is_empty() {
             self.push(&rest);
         }
-        if failure.is_none() && !run.line_ended {
+        if failure.is_none() && !line_ended {
             // The last record may be a call, which decides how the turn goes on.
             self.push(b"\n");
         }
+        let run = match std::mem::replace(&mut self.work, Work::Paused) {
+            Work::Running(run) => run,
+            // A call in what was left has ended the turn.
+            ended => return self.work = ended,
+        };
         match failure {
             Some(failure) if !run.has_begun && run.request.is_refused(&failure) => {
                 self.send_without_results(run.request, &failure);
@@ -219,7 +224,10 @@ impl Live {
 
     /// Begins a new session at the service, which has forgotten the one before.
     fn begin_again(&mut self) {
-        self.access = Access { sandbox: self.access.sandbox.take(), ..Access::default() };
+        let sandbox = self.access.sandbox.clone();
+        let known = std::mem::replace(&mut self.access, Access { sandbox, ..Access::default() });
+        self.forgotten = Some(known);
+        (self.outlets.seen.session, self.outlets.seen.relay) = (None, None);
         let text = "the service does not know the session any more, so a new one begins there, without what was said before";
         self.notify(Severity::Warning, text);
         self.send_run(true);
@@ -252,7 +260,11 @@ impl Live {
             true => self.settings.retries.delay(&failure, run.attempt, jitter()),
             false => None,
         };
-        let Some(delay) = delay else { return self.fail(&failure) };
+        let Some(delay) = delay else {
+            // Nothing has replaced the session, which a fault on the way may have hidden.
+            self.access = self.forgotten.take().unwrap_or(std::mem::take(&mut self.access));
+            return self.fail(&failure);
+        };
         let (attempt, now) = (run.attempt + 1, Instant::now());
         self.emit(failure.to_retry(attempt, self.settings.retries.attempts, delay));
         self.clock.retried(now);

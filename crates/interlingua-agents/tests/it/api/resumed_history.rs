@@ -141,12 +141,17 @@ async fn first_turn(bench: &Bench, situation: &Situation, next: Option<&str>) ->
             session.until_seen(count, |event| event["type"] == kind).await;
         }
         Some(Moment::Request(count)) => {
-            within(async {
+            // What a consumer does not take keeps the session from going on.
+            let asked = async {
                 while bench.model.requests().len() < count {
-                    tokio::task::yield_now().await;
+                    tokio::select! {
+                        biased;
+                        more = session.more() => assert!(more, "the session has ended"),
+                        () = tokio::task::yield_now() => {}
+                    }
                 }
-            })
-            .await;
+            };
+            within(asked).await;
         }
         None => {}
     }

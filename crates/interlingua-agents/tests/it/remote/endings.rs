@@ -58,13 +58,13 @@ async fn a_tool_of_the_agent_may_be_silent() {
     let run = vec![init("s1"), record(call), gate("go"), record(result), said("Built.")];
     let service = service(vec![run]);
     let mut options = options();
-    options.deadlines.silence = Some(Duration::from_millis(100));
+    options.deadlines.silence = Some(Duration::from_secs(1));
     let agent = RemoteAgent::new(settings(&service, Contract::Relay));
     let mut session = Watched::open(agent, options).await;
     session.handle.prompt("one").await.unwrap();
     session.handle.finish().await.unwrap();
     session.until(is("tool_started")).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
     service.open("go");
     let (ended, events) = session.end().await;
     assert_eq!((ended.code(), text(&events)), (0, "Built.".to_owned()), "{events:?}");
@@ -129,6 +129,34 @@ async fn a_turn_does_not_go_on_in_another_session() {
     session.handle.answer(call.id(), json!({"fields": []})).await.unwrap();
     let (_, events) = session.end().await;
     assert_eq!((turn_end(&events)["outcome"].clone(), service.runs().len()), (json!("failed"), 2));
+}
+
+/// A call that fails at once, in a line that does not end, was answered in a run that its own turn then lost.
+#[tokio::test]
+async fn a_call_at_the_end_that_fails_at_once_goes_on_in_the_next_run() {
+    let call = Step::Text(asked("r1").to_string());
+    let service = service(vec![vec![init("s1"), call], vec![init("s1"), said("Sorry.")]]);
+    let unoffered =
+        RemoteSettings { client_tools: Vec::new(), ..settings(&service, Contract::Results) };
+    let (events, _) = turn_of(unoffered).await;
+    assert_eq!((text(&events), service.runs().len()), ("Sorry.".to_owned(), 2), "{events:?}");
+    assert_eq!(of(&events, &["turn_ended"]).len(), 1);
+}
+
+/// What hides a session for a moment is no reason to forget it.
+#[tokio::test]
+async fn a_session_is_kept_while_no_other_one_has_begun() {
+    let last = Run::Stream(vec![init("s1"), said("Hello.")]);
+    let service = FakeService::start(vec![refused(404), refused(404), last]).unwrap();
+    let access = Access { session: Some("s1".to_owned()), ..Access::default() };
+    let (session, _asked) =
+        open(RemoteSettings { access, ..settings(&service, Contract::Relay) }).await;
+    session.handle.prompt("one").await.unwrap();
+    session.handle.prompt("two").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (_, events) = session.end().await;
+    assert_eq!(text(&events), "Hello.", "{events:?}");
+    assert_eq!(service.runs()[2].body["session_id"], "s1");
 }
 
 /// Each of the calls failed a turn of its own.

@@ -60,11 +60,6 @@ impl<'w> Arguments<'w> {
         self.values.iter().filter(move |(name, _)| *name == option).map(|(_, value)| *value)
     }
 
-    /// The values of all options.
-    pub(super) fn all_values(&self) -> impl Iterator<Item = &'w str> {
-        self.values.iter().map(|(_, value)| *value)
-    }
-
     /// A long option, which must be spelled out.
     fn long(
         &mut self,

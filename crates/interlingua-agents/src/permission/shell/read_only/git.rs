@@ -138,7 +138,9 @@ pub(super) fn is_read_only(words: &[&str], view: &View<'_>) -> bool {
         return false;
     };
     let Some(arguments) = Arguments::read(words, &subcommand.options) else { return false };
-    let signature = arguments.all_values().any(shows_signature);
+    let mut forms =
+        ["format", "pretty", "sort"].into_iter().flat_map(|name| arguments.values(name));
+    let signature = forms.any(shows_signature);
     let bare = paths::may_find_bare_repository(view.base);
     let compares_folders = subcommand.name == "diff" && compares_folders(&arguments, view);
     !signature && !bare && !compares_folders && operands(&subcommand.operands, &arguments, view)
