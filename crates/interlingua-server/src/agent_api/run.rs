@@ -48,8 +48,17 @@ pub(super) async fn run(
     // A session that was begun before the folder of all sandboxes was moved works elsewhere.
     let folder = sandbox::of(enabled.folder, &record).map(|(_, folder)| folder);
     let prelude = prelude(&app, &enabled, &headers, &record, sandbox)?;
-    let part = act(&app, &record, request, key).await?;
-    attend(&app, &record.id, part.turn());
+    // A client that disconnects meanwhile does not end it: what it has asked for is followed to its end.
+    let (of_task, session) = (Arc::clone(&app), record.clone());
+    let acting = tokio::spawn(async move {
+        let part = act(&of_task, &session, request, key).await?;
+        attend(&of_task, &session.id, part.turn());
+        Ok::<_, Problem>(part)
+    });
+    let part = acting.await.map_err(|problem| {
+        let message = format!("The run has failed: {problem}");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message)
+    })??;
     Ok(run_stream::response(&app, (record, folder), prelude, part, place))
 }
 
