@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{Command, Host, detached, random_seed};
 use crate::store::system_clock;
-use crate::{Error, IdempotencyKey, Patch, SessionId, SessionRecord, State};
+use crate::{Error, Filter, IdempotencyKey, Patch, SessionId, SessionRecord, State};
 
 /// The key of the prompt with which a session is created.
 const FIRST_PROMPT: &str = "first-prompt";
@@ -196,7 +196,27 @@ impl Host {
             record.host.extend(sandbox.map(|(name, id)| (name.clone(), id.clone())));
         }
         record.continues = Some(earlier.clone());
-        Ok(())
+        self.check_native_session(record, earlier).await
+    }
+
+    /// Refuses a session of the agent that is open in another session, by whichever way that one came to it.
+    async fn check_native_session(
+        &self,
+        record: &SessionRecord,
+        earlier: &SessionId,
+    ) -> Result<(), Error> {
+        let Some(native) = record.native_ids.last() else { return Ok(()) };
+        let known = self.shared.store.list(&Filter::default()).await?;
+        let is_open_in = |other: &SessionRecord| {
+            other.state != State::Ended
+                && other.id != record.id
+                && other.agent == record.agent
+                && other.native_ids.contains(native)
+        };
+        match known.into_iter().find(is_open_in) {
+            Some(other) => Err(Error::Continued { id: earlier.clone(), by: other.id }),
+            None => Ok(()),
+        }
     }
 }
 

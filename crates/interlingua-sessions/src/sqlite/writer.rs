@@ -111,10 +111,10 @@ impl Writer {
             false => Ok(()),
         };
         let run = |operation: Operation| (operation.run)(check().map(|()| &*transaction));
-        let before = changes(&transaction);
-        let done = group.into_iter().map(run).collect();
         // A transaction that has changed nothing brings nothing to the disk.
-        let is_idle = syncs && self.unsynced.is_some() && changes(&transaction) == before;
+        let before = (syncs && self.unsynced.is_some()).then(|| changes(&transaction));
+        let done = group.into_iter().map(run).collect();
+        let is_idle = before.is_some_and(|before| changes(&transaction) == before);
         let touched = if is_idle { touch(&transaction) } else { Ok(()) };
         let committed = check().and(touched);
         let stored = committed.and_then(|()| transaction.commit().map_err(failed));

@@ -8,7 +8,7 @@ use interlingua_sessions::host::{
     Command, HostLimits, NewSession, Received, Verdict, WhilePending,
 };
 use interlingua_sessions::{
-    Acknowledgement, CommandState, Error, Filter, Host, Patch, State, Store, Waiting,
+    Acknowledgement, CommandState, Error, Filter, Host, Patch, SessionId, State, Store, Waiting,
 };
 use serde_json::json;
 
@@ -217,6 +217,25 @@ async fn a_closed_session_is_continued_by_one_session_at_a_time() {
     assert_eq!(within(fixture.host.create(with("first"))).await.unwrap().id, first.id);
     let before = fixture.store.load(&id).await.unwrap().unwrap();
     assert_eq!(before.continued_by, Some(second.id));
+}
+
+/// The chain from one to the other was broken, because a session in between was deleted.
+#[tokio::test]
+async fn a_session_of_the_agent_is_open_in_one_session_only() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("one").await;
+    fixture.until_turns(&id, 1).await;
+    fixture.send(&id, "close", Command::Close).await;
+    let after =
+        |id: &SessionId| NewSession { continues: Some(id.clone()), ..NewSession::default() };
+    let between = within(fixture.host.create(after(&id))).await.unwrap().id;
+    fixture.send(&between, "close", Command::Close).await;
+    let last = within(fixture.host.create(after(&between))).await.unwrap().id;
+    assert_eq!(within(fixture.host.delete(&between)).await, Ok(true));
+    let refused = within(fixture.host.create(after(&id))).await.map(|it| it.id);
+    assert_eq!(refused, Err(Error::Continued { id: id.clone(), by: last.clone() }));
+    fixture.send(&last, "close", Command::Close).await;
+    assert!(within(fixture.host.create(after(&id))).await.is_ok());
 }
 
 /// The session was closed or deleted, and the agent's own session could be used by another one, while the agent
